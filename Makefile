@@ -1,0 +1,42 @@
+# `make demo` and `make test` need nothing but Python 3.11+, make and a package index.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test test-all lint types bench clean
+
+help:  ## show this
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+install: $(STAMP)  ## set up .venv with the package and everything it needs here
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit("fedcoast needs Python 3.11 or newer; run: make PYTHON=/path/to/python3.11" if sys.version_info < (3, 11) else 0)'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[lab,dev]'
+	touch $(STAMP)
+
+demo: install  ## train a real federation, assess it, print the ranking
+	$(BIN)/fedcoast demo
+
+test: install  ## the tests
+	$(BIN)/python -m pytest
+
+test-all: install  ## the tests, slow ones included
+	$(BIN)/python -m pytest -m ''
+
+lint: install  ## ruff, and the import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+types: install  ## mypy, strict
+	$(BIN)/mypy
+
+bench: install  ## speed, as ratios measured side by side
+	$(BIN)/python -m benchmarks
+
+clean:  ## remove what make made
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist

@@ -1,0 +1,41 @@
+"""fedcoast: who contributed what in federated learning, without validation data.
+
+>>> import numpy as np
+>>> assessor = CoAst(keep=0.5, horizon=1)
+>>> model = {"w": np.zeros(4)}
+>>> for number in range(3):
+...     local = {"helps": {"w": model["w"] + [4, 3, 2, 1]}, "idles": model, "hurts": {"w": model["w"] - [1, 1, 0, 0]}}
+...     after = {"w": sum(m["w"] for m in local.values()) / 3}
+...     assessor.observe(Round(number, start=model, local=local, end=after))
+...     model = after
+>>> assessor.assessment().scores
+{'helps': 4, 'hurts': -4, 'idles': 0}
+"""
+
+from fedcoast.assessors import METHODS, Assessor, CoAst
+from fedcoast.assessors.assessment import Assessment
+from fedcoast.assessors.assessor import Observer
+from fedcoast.errors import BadFile, BadRound, BadSetting, BadUpload, FedcoastError, MissingExtra
+from fedcoast.rounds import BFloat16, LazyModels, Recorder, Round, read_about, replay
+
+__version__ = "0.1.0.dev0"
+
+__all__ = [
+    "METHODS",
+    "Assessment",
+    "Assessor",
+    "BFloat16",
+    "BadFile",
+    "BadRound",
+    "BadSetting",
+    "BadUpload",
+    "CoAst",
+    "FedcoastError",
+    "LazyModels",
+    "MissingExtra",
+    "Observer",
+    "Recorder",
+    "Round",
+    "read_about",
+    "replay",
+]

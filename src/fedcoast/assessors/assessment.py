@@ -1,0 +1,234 @@
+"""The answer: what each client contributed, in total and round by round."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from fedcoast.errors import BadFile, Client
+from fedcoast.formulas.ranking import paper_ranks, spearman
+from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+FORMAT = "fedcoast-assessment"
+VERSION = 1
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "'")
+_COLUMNS = ["client", "type", "rank", "score", "mean", "seen", "quarantined", "method", "settings"]
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """Scores, and everything they were summed from.
+
+    `scores` maps each client to its total, `credits` each valued round to the credit of everyone who took part
+    in it, `seen` each client to the number of rounds its score counts. `pending` are the rounds whose
+    credit is not final, because their future is not known yet. `quarantined` says whose upload was left out,
+    in which round and why. A client that is only in pending or quarantined rounds has score 0, seen in 0.
+    """
+
+    method: str
+    scores: Mapping[Client, float]
+    credits: Mapping[int, Mapping[Client, float]] = field(default_factory=dict)
+    pending: tuple[int, ...] = ()
+    seen: Mapping[Client, int] = field(default_factory=dict)
+    quarantined: Mapping[int, Mapping[Client, str]] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def clients(self) -> tuple[Client, ...]:
+        return in_order(self.scores)
+
+    @property
+    def mean(self) -> dict[Client, float]:
+        """The score per round seen: comparable between clients that took part in different numbers of rounds."""
+        return {
+            client: self.scores[client] / self.seen[client] if self.seen[client] else float("nan")
+            for client in self.clients
+        }
+
+    @property
+    def ranks(self) -> dict[Client, int]:
+        """1 for the best; tied clients share the worst rank of their tie, as the paper defines it."""
+        return dict(zip(self.clients, paper_ranks([self.scores[c] for c in self.clients]), strict=True))
+
+    @property
+    def ranking(self) -> tuple[Client, ...]:
+        """The clients from the best down."""
+        return tuple(sorted(self.clients, key=lambda client: -self.scores[client]))
+
+    def spearman(self, truth: Mapping[Client, float]) -> float:
+        """How well the scores rank the clients as the truth does: 1 alike, −1 reversed, NaN if one is constant."""
+        return spearman([truth[c] for c in self.clients], [self.scores[c] for c in self.clients])
+
+    def dropped(self, client: Client) -> int:
+        """In how many rounds the client's upload was quarantined."""
+        return sum(client in names for names in self.quarantined.values())
+
+    def to_json(self) -> str:
+        clients = self.clients
+        return json.dumps(
+            {
+                "format": FORMAT,
+                "version": VERSION,
+                "method": self.method,
+                "settings": self.settings,
+                "clients": [client_to_json(client) for client in clients],
+                "scores": [self.scores[client] for client in clients],
+                "seen": [self.seen[client] for client in clients],
+                "mean": [None if self.seen[c] == 0 else self.mean[c] for c in clients],
+                "ranks": [self.ranks[client] for client in clients],
+                "pending": self.pending,
+                "credits": {str(number): [of.get(client) for client in clients] for number, of in self.credits.items()},
+                "quarantined": {
+                    str(number): [of.get(client) for client in clients] for number, of in self.quarantined.items()
+                },
+            },
+            indent=1,
+            allow_nan=False,
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> "Assessment":
+        try:
+            data = json.loads(text)
+            if data["format"] != FORMAT or data["version"] != VERSION:
+                raise BadFile(f"a {FORMAT} of version {VERSION} is wanted; got {data['format']} {data['version']}")
+            clients = [client_from_json(client) for client in data["clients"]]
+            return cls(
+                method=data["method"],
+                settings=data["settings"],
+                scores=dict(zip(clients, data["scores"], strict=True)),
+                seen=dict(zip(clients, data["seen"], strict=True)),
+                pending=tuple(data["pending"]),
+                credits={int(n): _present(clients, row) for n, row in data["credits"].items()},
+                quarantined={int(n): _present(clients, row) for n, row in data["quarantined"].items()},
+            )
+        except (KeyError, TypeError, AttributeError, json.JSONDecodeError, ValueError) as error:
+            if isinstance(error, BadFile):
+                raise
+            raise BadFile(f"this is not an assessment in JSON ({type(error).__name__}: {error})") from error
+
+    def to_csv(self) -> str:
+        """One row a client, best first; a column for each round holds its credit, or why it was quarantined."""
+        numbers = sorted({*self.credits, *self.pending, *self.quarantined})
+        heads = [f"round {n}" + (" pending" if n in self.pending else "") for n in numbers]
+        out = io.StringIO()
+        write = csv.writer(out, lineterminator="\n").writerow
+        write(_COLUMNS + heads)
+        settings = json.dumps(self.settings)
+        for client in self.ranking:
+            mean = self.mean[client] if self.seen[client] else ""
+            fixed = [
+                _escape(str(client)),
+                type(client).__name__,
+                self.ranks[client],
+                repr(self.scores[client]),
+                mean,
+                self.seen[client],
+                self.dropped(client),
+                self.method,
+                settings,
+            ]
+            write(fixed + [self._cell(number, client) for number in numbers])
+        return out.getvalue()
+
+    def _cell(self, number: int, client: Client) -> str:
+        if client in self.quarantined.get(number, {}):
+            return f"quarantined: {self.quarantined[number][client]}"
+        credit = self.credits.get(number, {}).get(client)
+        return "" if credit is None else repr(credit)
+
+    @classmethod
+    def from_csv(cls, text: str) -> "Assessment":
+        """Read back what `to_csv` wrote. An assessment without clients has no rows, so it cannot come back."""
+        rows = list(csv.reader(io.StringIO(text)))
+        if len(rows) < 2 or rows[0][: len(_COLUMNS)] != _COLUMNS:
+            raise BadFile(f"an assessment in CSV starts with the columns {', '.join(_COLUMNS)} and has a row a client")
+        heads = [head.split() for head in rows[0][len(_COLUMNS) :]]
+        try:
+            scores, seen = {}, {}
+            given: dict[int, dict[Client, float]] = {}
+            reasons: dict[int, dict[Client, str]] = {}
+            for row in rows[1:]:
+                client: Client = int(row[0].removeprefix("'")) if row[1] == "int" else row[0].removeprefix("'")
+                scores[client], seen[client] = _number(row[3]), int(row[5])
+                for head, cell in zip(heads, row[len(_COLUMNS) :], strict=True):
+                    if cell.startswith("quarantined: "):
+                        reasons.setdefault(int(head[1]), {})[client] = cell.removeprefix("quarantined: ")
+                    elif cell:
+                        given.setdefault(int(head[1]), {})[client] = _number(cell)
+            return cls(
+                method=rows[1][7],
+                settings=json.loads(rows[1][8]),
+                scores=scores,
+                seen=seen,
+                pending=tuple(int(head[1]) for head in heads if head[-1] == "pending"),
+                credits=given,
+                quarantined=reasons,
+            )
+        except (ValueError, IndexError) as error:
+            raise BadFile(f"this is not an assessment in CSV ({error})") from error
+
+    def table(self, truth: Mapping[Client, float] | None = None) -> "Table":
+        """The ranking for a terminal; with a planted truth, its ranks beside."""
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table("rank", "client", "score", "rounds", "per round")
+        for column in table.columns[2:]:
+            column.justify = "right"
+        table.columns[0].justify = "right"
+        any_dropped = any(self.quarantined.values())
+        if any_dropped:
+            table.add_column("quarantined", justify="right")
+        if truth is not None:
+            table.add_column("planted rank", justify="right")
+            planted = dict(zip(truth, paper_ranks(list(truth.values())), strict=True))
+        for client in self.ranking:
+            mean = f"{self.mean[client]:,.2f}" if self.seen[client] else "–"
+            numbers = [f"{self.scores[client]:,}", str(self.seen[client]), mean]
+            numbers += [str(self.dropped(client) or "")] if any_dropped else []
+            numbers += [] if truth is None else [str(planted[client])]
+            table.add_row(str(self.ranks[client]), Text(printable(client)), *numbers)
+        if self.pending:
+            table.caption = f"not final yet: round {', '.join(map(str, self.pending))}"
+        return table
+
+    def __rich__(self) -> "Table":
+        return self.table()
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        out = io.StringIO()
+        Console(file=out, width=100, color_system=None, force_terminal=False).print(self.__rich__())
+        return out.getvalue().rstrip("\n")
+
+
+def printable(client: Client) -> str:
+    """A client's name as one line of a terminal can show it: control characters escaped.
+
+    >>> printable("a\\x1b[2Jb"), printable(7)
+    ('a\\\\x1b[2Jb', '7')
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(client))
+
+
+def _present(clients: list[Client], row: Iterable[Any]) -> dict[Client, Any]:
+    return {client: cell for client, cell in zip(clients, row, strict=True) if cell is not None}
+
+
+def _escape(text: str) -> str:
+    # A spreadsheet runs a cell that starts like a formula; a leading apostrophe keeps it text.
+    return "'" + text if text.startswith(_FORMULA_STARTS) else text
+
+
+def _number(text: str) -> float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)

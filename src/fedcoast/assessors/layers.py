@@ -1,0 +1,43 @@
+"""Which tensors of a model an assessor looks at."""
+
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+
+from fedcoast.errors import BadSetting
+from fedcoast.rounds.layout import Entry, Layout
+
+Layers = str | Sequence[str] | Callable[[str], bool]
+
+
+def choose(layers: Layers, layout: Layout) -> tuple[Entry, ...]:
+    """The voting entries that `layers` names, in the order of the model.
+
+    "all" is every one; "head" the classifier head: the last tensor with two or more dimensions and all that
+    follow it; anything else a shell pattern, several of them, or a function of the name.
+    """
+    entries = layout.voting
+    if layers == "all":
+        return entries
+    if layers == "head":
+        matrices = [place for place, entry in enumerate(entries) if len(entry.shape) >= 2]
+        chosen = entries[matrices[-1] :] if matrices else ()
+    elif callable(layers):
+        chosen = tuple(entry for entry in entries if layers(entry.name))
+    else:
+        patterns = [layers] if isinstance(layers, str) else layers
+        chosen = tuple(e for e in entries if any(fnmatchcase(e.name, pattern) for pattern in patterns))
+    if not chosen:
+        names = ", ".join(entry.name for entry in entries[:8]) + (", …" if len(entries) > 8 else "")
+        raise BadSetting(f"layers={describe(layers)!r} chooses none of the model's layers ({names})")
+    return chosen
+
+
+def describe(layers: Layers) -> str | list[str]:
+    """The choice in words that JSON can hold."""
+    if isinstance(layers, str):
+        return layers
+    if callable(layers):
+        return f"function {getattr(layers, '__qualname__', type(layers).__name__)}"
+    if isinstance(layers, Sequence) and layers and all(isinstance(pattern, str) for pattern in layers):
+        return list(layers)
+    raise BadSetting(f"layers must be 'all', 'head', patterns or a function of the name; got {layers!r}")

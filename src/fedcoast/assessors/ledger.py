@@ -1,0 +1,70 @@
+"""The ledger of an assessor: who got how much credit for which round, and whose upload was left out."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fedcoast.errors import Client
+from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
+
+Credits = dict[int, dict[Client, float]]
+
+
+class Ledger:
+    """Grows by a few numbers a round; everything a score was summed from stays in it."""
+
+    def __init__(self) -> None:
+        self.credits: Credits = {}
+        self.quarantined: dict[int, dict[Client, str]] = {}
+        self._met: set[Client] = set()
+
+    @property
+    def clients(self) -> tuple[Client, ...]:
+        """Everyone who ever answered, usably or not."""
+        return in_order(self._met)
+
+    def enter(
+        self, number: int, answered: Iterable[Client], quarantined: Mapping[Client, str], credits: Credits
+    ) -> None:
+        """Note one observed round, and the credits it made final."""
+        self._met.update(answered, quarantined)
+        if quarantined:
+            self.quarantined[number] = dict(quarantined)
+        self.credits.update(credits)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "credits": _rows(self.credits),
+            "quarantined": _rows(self.quarantined),
+            "met": [client_to_json(client) for client in self.clients],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Ledger":
+        ledger = cls()
+        ledger.credits = _table(data["credits"])
+        ledger.quarantined = _table(data["quarantined"])
+        ledger._met = {client_from_json(client) for client in data["met"]}
+        return ledger
+
+
+def totals(credits: Credits, clients: Iterable[Client]) -> tuple[dict[Client, float], dict[Client, int]]:
+    """Each client's sum of credits, and the number of rounds in it.
+
+    >>> totals({1: {"a": 2}, 2: {"a": 1, "b": 5}}, ["a", "b", "c"])
+    ({'a': 3, 'b': 5, 'c': 0}, {'a': 2, 'b': 1, 'c': 0})
+    """
+    scores: dict[Client, float] = dict.fromkeys(clients, 0)
+    seen = dict.fromkeys(scores, 0)
+    for of_round in credits.values():
+        for client, credit in of_round.items():
+            scores[client] += credit
+            seen[client] += 1
+    return scores, seen
+
+
+def _rows(table: Mapping[int, Mapping[Client, Any]]) -> list[Any]:
+    return [[number, [[client_to_json(c), value] for c, value in of.items()]] for number, of in table.items()]
+
+
+def _table(rows: Iterable[Any]) -> dict[int, dict[Client, Any]]:
+    return {number: {client_from_json(client): value for client, value in of} for number, of in rows}

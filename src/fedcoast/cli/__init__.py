@@ -1,0 +1,55 @@
+"""The command line: parse, call one public function, print. Results on stdout, progress on stderr."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from fedcoast import FedcoastError, MissingExtra, __version__
+from fedcoast.cli import answers, data, lab
+from fedcoast.cli.screen import complain
+
+REFUSED = 3
+MISSING_EXTRA = 5
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Who contributed what in federated learning, without validation data.",
+    epilog="Exit codes: 0 an answer, 1 a check that failed, 2 wrong usage, 3 input that cannot be used, "
+    "4 too few rounds for an answer yet, 5 a missing extra, 130 interrupted.",
+)
+app.command()(answers.assess)
+app.command("import")(answers.import_)
+app.command()(lab.demo)
+app.command()(lab.simulate)
+app.add_typer(lab.app, name="lab")
+app.add_typer(data.app, name="data")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"fedcoast {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; what fedcoast refuses ends in one line and an exit code, never in a traceback."""
+    try:
+        app()
+    except MissingExtra as error:
+        complain(error)
+        sys.exit(MISSING_EXTRA)
+    except FedcoastError as error:
+        complain(error)
+        sys.exit(REFUSED)

@@ -1,0 +1,132 @@
+"""`fedcoast assess` and `fedcoast import`: answers from a folder."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from fedcoast import Assessment, BadFile, BadSetting, CoAst, Recorder, read_about, replay
+from fedcoast.assessors.coast import Baseline, Drift, Small, Tail, Target
+from fedcoast.cli.screen import out, progress
+from fedcoast.errors import Client
+from fedcoast.rounds.clients import client_from_json
+from fedcoast.rounds.folder import is_run
+from fedcoast.rounds.round import Policy
+
+TOO_FEW_ROUNDS = 4
+
+Run = Annotated[Path, typer.Argument(help="A recorded run, or a folder of checkpoints.", show_default=False)]
+BadUploads = Annotated[Policy, typer.Option(help="Leave a client out of a round it cannot be read in, or stop.")]
+
+
+def assess(
+    run: Run,
+    preset: Annotated[
+        Literal["default", "paper", "research-code"],
+        typer.Option(help="Whose reading of CoAst; the options below change it."),
+    ] = "default",
+    keep: Annotated[float | None, typer.Option(help="Share of each layer that votes.")] = None,
+    step: Annotated[str | None, typer.Option(help="How far a vote moves a parameter, or avg.")] = None,
+    horizon: Annotated[int | None, typer.Option(help="Rounds of future a credit needs.")] = None,
+    target: Annotated[Target | None, typer.Option(help="What is compared with the drift.")] = None,
+    drift: Annotated[Drift | None, typer.Option(help="Where the model went, or the votes to come.")] = None,
+    baseline: Annotated[Baseline | None, typer.Option(help="Whether an idle client's score is taken off.")] = None,
+    layers: Annotated[str | None, typer.Option(help="all, head, or patterns such as 'fc.*,conv1.*'.")] = None,
+    rounds: Annotated[str | None, typer.Option(help="Rounds that count: 10: (warm-up), -50: (window).")] = None,
+    tail: Annotated[Tail | None, typer.Option(help="Last rounds: leave pending, or value provisionally.")] = None,
+    small: Annotated[Small | None, typer.Option(help="Layers of which the share is less than one entry.")] = None,
+    bad_uploads: BadUploads = "quarantine",
+    json: Annotated[bool, typer.Option("--json", help="The whole answer as JSON.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="The whole answer as CSV.")] = False,
+) -> None:
+    """Rank the clients of a run by what they contributed."""
+    given: dict[str, Any] = {
+        "keep": keep,
+        "step": None if step is None else _step(step),
+        "horizon": horizon,
+        "target": target,
+        "drift": drift,
+        "baseline": baseline,
+        "layers": None if layers is None else _layers(layers),
+        "rounds": None if rounds is None else _slice(rounds),
+        "tail": tail,
+        "small": small,
+        "bad_uploads": bad_uploads,
+    }
+    make: Callable[..., CoAst] = {"paper": CoAst.paper, "research-code": CoAst.research_code}.get(preset, CoAst)
+    assessor = make(**{option: value for option, value in given.items() if value is not None})
+    with progress(total=None) as bar:
+        for round in replay(run):
+            assessor.observe(round)
+            bar(f"round {round.number}, {len(round.clients)} clients")
+    assessment = assessor.assessment()
+    if json or csv:
+        typer.echo(assessment.to_json() if json else assessment.to_csv(), nl=json)
+    else:
+        show(assessment, planted(run))
+    if not assessment.credits:
+        raise typer.Exit(TOO_FEW_ROUNDS)
+
+
+def import_(
+    source: Run,
+    folder: Annotated[Path, typer.Argument(help="Where the recorded run goes.", show_default=False)],
+    bad_uploads: BadUploads = "quarantine",
+) -> None:
+    """Turn a folder of checkpoints into a recorded run."""
+    count = 0
+    with Recorder(folder, bad_uploads=bad_uploads) as recorder, progress(total=None) as bar:
+        for round in replay(source, after=recorder.last_round):
+            recorder.observe(round)
+            count += 1
+            bar(f"round {round.number}, {len(round.clients)} clients")
+    typer.echo(f"{count} rounds recorded in {folder}")
+
+
+def show(assessment: Assessment, truth: Mapping[Client, float] | None) -> None:
+    """Print an answer for people."""
+    screen = out()
+    if not assessment.credits:
+        waiting = ", ".join(map(str, assessment.pending)) or "none"
+        screen.print(
+            f"No round has a final credit yet: each needs {assessment.settings['horizon']} rounds after it. "
+            f"Waiting: {waiting}."
+        )
+        return
+    everyone = truth is not None and set(truth) == set(assessment.clients)
+    screen.print(assessment.table(truth if everyone else None))
+    if truth is not None and everyone:
+        screen.print(f"Agreement with the planted order (Spearman): {assessment.spearman(truth):+.2f}")
+
+
+def planted(run: Path) -> dict[Client, float] | None:
+    """The order that was planted in a run of the lab, if it was."""
+    entries = read_about(run).get("planted") if is_run(run) else None
+    if entries is None:
+        return None
+    try:
+        return {client_from_json(entry["client"]): float(entry["value"]) for entry in entries}
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadFile(f"{run}: the planted order is not as the lab writes it ({error!r})") from error
+
+
+def _step(text: str) -> float | str:
+    try:
+        return text if text == "avg" else float(text)
+    except ValueError:
+        raise BadSetting(f"step must be a number or avg; got {text!r}") from None
+
+
+def _layers(text: str) -> str | list[str]:
+    return text if text in ("all", "head") else [pattern.strip() for pattern in text.split(",")]
+
+
+def _slice(text: str) -> slice:
+    first, colon, last = text.partition(":")
+    try:
+        if colon:
+            return slice(int(first) if first else None, int(last) if last else None)
+    except ValueError:
+        pass
+    raise BadSetting(f"rounds must look like 10: or -50: or 5:100; got {text!r}")

@@ -1,0 +1,40 @@
+"""`fedcoast data`: which datasets are here, get one, check one. Results on stdout, progress on stderr."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedcoast.lab import datasets
+
+app = typer.Typer(no_args_is_help=True, help="List, get and check the lab's datasets.")
+
+Name = Annotated[str, typer.Argument(help=f"One of: {', '.join(datasets.NAMES)}.", show_default=False)]
+Root = Annotated[
+    Path | None,
+    typer.Option(help="The folder with the data [default: $FEDCOAST_DATA, else the user's cache].", show_default=False),
+]
+
+
+@app.command("list")
+def list_(root: Root = None) -> None:
+    """Which datasets there are, and where."""
+    for line in datasets.available(root):
+        typer.echo(f"{line.name:<14} {line.state:<11} {line.title:<28} {line.where}")
+
+
+@app.command()
+def get(name: Name, root: Root = None) -> None:
+    """Fetch a dataset, checked against its published checksum."""
+    place = datasets.fetch(name, root)
+    typer.echo(f"{name}: {place or 'comes with scikit-learn, nothing to fetch'}")
+
+
+@app.command()
+def check(name: Name, root: Root = None) -> None:
+    """Compare your copy with the published files; the exit code is 1 if any is absent or differs."""
+    rows = datasets.check(name, root)
+    for row in rows:
+        typer.echo(f"{row.status:<10} {row.file}: {row.detail}")
+    if any(row.status != "published" for row in rows):
+        raise typer.Exit(1)

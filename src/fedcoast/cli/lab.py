@@ -1,0 +1,141 @@
+"""`fedcoast demo`, `fedcoast simulate` and `fedcoast lab`: federations to try things on."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from fedcoast import CoAst, Round, replay
+from fedcoast.cli.answers import show
+from fedcoast.cli.screen import err, out, progress
+from fedcoast.errors import BadSetting, require
+
+if TYPE_CHECKING:
+    from fedcoast.lab.federation import Federation
+
+app = typer.Typer(no_args_is_help=True, help="What the lab's federations are made of.")
+
+Seed = Annotated[int, typer.Option(help="The one number every random choice comes from.")]
+Dataset = Annotated[str, typer.Option(help="digits, cifar10, cifar100, stl10 or fashion-mnist.")]
+Setting = Annotated[str, typer.Option(help="How the clients differ: quantity, noise, resolution, mask, …")]
+Clients = Annotated[int, typer.Option(help="How many; client 0 is the best.")]
+
+
+def demo(seed: Seed = 0) -> None:
+    """Train a small federation with a planted truth, and let CoAst find it."""
+    _need_the_lab()
+    from fedcoast.lab.federation import Federation
+    from fedcoast.lab.presets import preset
+
+    federation = Federation(preset("quick", "digits", "mlp", setting="noise", seed=seed))
+    experiment, assessor = federation.experiment, CoAst()
+    err().print(
+        f"Training {experiment.clients} clients for {experiment.rounds} rounds on {federation.ground.title};"
+        " each client's images are noisier than the one before's."
+    )
+    with progress(experiment.rounds) as bar:
+        for round in federation:
+            assessor.observe(round)
+            bar(_told(round))
+    show(assessor.assessment(), federation.truth)
+    out().print(
+        f"The shared model gets {round.metrics['test accuracy']:.1%} of the test digits right;"
+        " the scores saw no test data.\n"
+        "A score counts how often a client's votes (the signs of its largest updates) pointed where the shared model"
+        " then moved, less how often they pointed the other way; an idle client would have 0.\n"
+        "Clients were ranked by these scores alone; the planted rank says how clean their images really were."
+    )
+
+
+def simulate(
+    dataset: Dataset = "cifar10",
+    model: Annotated[str, typer.Option(help="mlp, tiny-resnet, convnet, resnet4 or resnet18.")] = "tiny-resnet",
+    setting: Setting = "noise",
+    aggregation: Annotated[
+        Literal["fedavg", "pruned", "fedavgm", "fedadam"], typer.Option(help="How the server puts uploads together.")
+    ] = "fedavg",
+    preset: Annotated[Literal["quick", "long", "paper"], typer.Option(help="How much training.")] = "quick",
+    clients: Clients = 5,
+    rounds: Annotated[int | None, typer.Option(help="Instead of the preset's.")] = None,
+    participation: Annotated[float, typer.Option(help="Share of the clients drawn for each round.")] = 1.0,
+    weighting: Annotated[Literal["uniform", "samples"], typer.Option(help="Of the mean.")] = "uniform",
+    seed: Seed = 0,
+    runs: Annotated[Path, typer.Option("--out", help="The folder that run folders go to.")] = Path("runs"),
+    record: Annotated[
+        Literal["models", "ballots"], typer.Option(help="Whole uploads, or only what CoAst needs (a sixteenth).")
+    ] = "models",
+    workers: Annotated[int, typer.Option(help="Processes that train clients [default: one a core].")] = 0,
+    device: Annotated[str, typer.Option(help="cpu, cuda, …")] = "cpu",
+) -> None:
+    """Train a federation of the lab into a run folder; the same command goes on where it was stopped."""
+    _need_the_lab()
+    from fedcoast.lab.federation import Federation
+    from fedcoast.lab.presets import preset as sized
+    from fedcoast.lab.simulation import simulate
+
+    changes: dict[str, Any] = {
+        "setting": setting,
+        "aggregation": aggregation,
+        "clients": clients,
+        "participation": participation,
+        "weighting": weighting,
+        "seed": seed,
+    }
+    experiment = sized(preset, dataset, model, **changes, **({} if rounds is None else {"rounds": rounds}))
+    federation = Federation(experiment, workers or os.cpu_count() or 1, device)
+    folder = runs / experiment.name
+    with progress(experiment.rounds) as bar:
+        for _ in _finished(folder):
+            bar("already trained")
+        simulate(
+            federation,
+            folder,
+            pruned=experiment.keep if record == "ballots" else None,
+            on_round=lambda round: bar(_told(round)),
+        )
+    _summarise(federation, folder)
+
+
+def _finished(folder: Path) -> range:
+    return range(len(list((folder / "rounds").glob("[0-9]*"))))
+
+
+def _summarise(federation: "Federation", folder: Path) -> None:
+    assessor, accuracy = CoAst(keep=federation.experiment.keep), float("nan")
+    for round in replay(folder):
+        assessor.observe(round)
+        accuracy = round.metrics["test accuracy"]
+    show(assessor.assessment(), federation.truth)
+    out().print(f"Test accuracy of the shared model after round {assessor.last_round}: {accuracy:.3f}")
+    out().print(f"Recorded in {folder}", soft_wrap=True)
+
+
+def _told(round: Round) -> str:
+    return f"round {round.number}, test accuracy {round.metrics['test accuracy']:.3f}"
+
+
+@app.command()
+def sheet(
+    dataset: Dataset = "cifar10",
+    setting: Setting = "noise",
+    clients: Clients = 5,
+    seed: Seed = 0,
+    file: Annotated[Path | None, typer.Option("--out", help="The PNG [default: DATASET-SETTING.png].")] = None,
+) -> None:
+    """Draw samples as each client sees them."""
+    _need_the_lab()
+    from fedcoast.lab.datasets import load
+    from fedcoast.lab.settings import setting_named
+    from fedcoast.lab.sheet import save, sheet
+
+    target = file or Path(f"{dataset}-{setting}.png")
+    if target.suffix.lower() != ".png":
+        raise BadSetting(f"a sheet is a PNG; got {target.name!r}")
+    save(sheet(load(dataset).train_images, setting_named(setting), clients, seed), target)
+    typer.echo(str(target))
+
+
+def _need_the_lab() -> None:
+    for module in ("torch", "sklearn"):
+        require(module, extra="lab")

@@ -1,0 +1,35 @@
+"""The two streams of a terminal program: answers on stdout, everything else on stderr."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
+
+Bar = Callable[[str], None]
+
+
+def out() -> Console:
+    """Where answers go. A pipe has no width, so nothing is cut or folded there; NO_COLOR is respected."""
+    return Console(width=None if sys.stdout.isatty() else 200, highlight=False, soft_wrap=not sys.stdout.isatty())
+
+
+def err() -> Console:
+    return Console(stderr=True, highlight=False)
+
+
+def complain(error: object) -> None:
+    err().print(Text(f"fedcoast: {error}"), soft_wrap=True)
+
+
+@contextmanager
+def progress(total: int | None) -> Iterator[Bar]:
+    """A bar with the time left, on a terminal; nothing in a pipe or a log."""
+    console = err()
+    words = TextColumn("{task.description}")
+    columns = (words, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as p:
+        task = p.add_task("rounds", total=total)
+        yield lambda text: p.update(task, advance=1, description=text)

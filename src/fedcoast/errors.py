@@ -1,0 +1,54 @@
+"""What goes wrong, by name. Every message says what was wanted, what came and what to do."""
+
+import importlib
+from typing import Any
+
+Client = str | int
+
+
+class FedcoastError(ValueError):
+    """The root of everything fedcoast refuses."""
+
+
+class BadSetting(FedcoastError):
+    """An option has a value that means nothing."""
+
+
+class BadRound(FedcoastError):
+    """A round as a whole cannot be used: its number, its global models or its set of clients."""
+
+
+class BadUpload(FedcoastError):
+    """One client's upload cannot be used; the rest of the round can."""
+
+    def __init__(self, client: Client, reason: str) -> None:
+        super().__init__(client, reason)  # the arguments as they are: so it survives a pickle between processes
+        self.client = client
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"client {self.client!r}: {self.reason}"
+
+
+class BadFile(FedcoastError):
+    """A file or folder is not what it should be: torn, altered, of another format."""
+
+
+class MissingExtra(FedcoastError, ImportError):
+    """An optional dependency is needed and not installed."""
+
+
+def require(module: str, *, extra: str) -> Any:
+    """Import an optional dependency, or say which `pip install` brings it.
+
+    >>> require("json", extra="lab").dumps([1])
+    '[1]'
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module.partition(".")[0]:
+            raise
+        raise MissingExtra(
+            f"this needs {error.name}, which is not installed; run: pip install 'fedcoast[{extra}]'"
+        ) from None

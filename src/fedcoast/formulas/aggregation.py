@@ -1,0 +1,58 @@
+"""How a server may put one tensor of several clients together: the mean, and CoAst's pruned mean.
+
+Pruned (in-loop) aggregation is the paper's training rule: Θ^t = Θ^{t−1} + (α/N)·V^t with the integer votes
+V^t of the round. An entry nobody votes for keeps its value to the last bit.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from fedcoast.formulas.drift import votes
+from fedcoast.formulas.ternary import Floats, ballot
+
+Step = float | Literal["avg"]
+
+
+def mean(tensors: Sequence[Floats], weights: Sequence[float] | None = None) -> Floats:
+    """Σ_i w_i θ_i / Σ_i w_i in float64, given back in the tensors' own type; uniform without weights.
+
+    >>> mean([np.float32([1, 2]), np.float32([3, 6])], weights=[3, 1]).tolist()
+    [1.5, 3.0]
+    """
+    shares = np.ones(len(tensors)) if weights is None else np.asarray(weights, dtype=np.float64)
+    total = np.zeros(tensors[0].shape, dtype=np.float64)
+    for tensor, share in zip(tensors, shares / shares.sum(), strict=True):
+        total += tensor * np.float64(share)
+    return total.astype(tensors[0].dtype)
+
+
+def adaptive_step(update: Floats, keep: float) -> float:
+    """α of the paper's "avg" ablation: the mean |δ| over the entries of this tensor that vote.
+
+    >>> adaptive_step(np.array([0.3, -0.1, 0.0, 0.0]), keep=0.5)
+    0.2
+    """
+    votes_cast = ballot(update, keep) != 0
+    with np.errstate(over="ignore"):
+        sizes = np.abs(update.ravel()[votes_cast])
+        step = float(sizes.mean(dtype=np.float64)) if votes_cast.any() else 0.0
+    return min(step, sys.float_info.max)  # an infinite step times an entry that does not vote would be NaN
+
+
+def pruned_mean(start: Floats, updates: Sequence[Floats], keep: float, step: Step) -> Floats:
+    """Θ^t of one tensor: start + (α/N)·Σ_i Δ̃_i, or with each client's own α for "avg".
+
+    >>> pruned_mean(np.array([0.5, 0.5]), [np.array([0.3, 0.1]), np.array([0.2, -0.9])], 0.5, 0.02).tolist()
+    [0.51, 0.49]
+    """
+    ballots = [ballot(update, keep) for update in updates]
+    if step == "avg":
+        sizes = [adaptive_step(update, keep) for update in updates]
+        move = mean([size * one for size, one in zip(sizes, ballots, strict=True)])
+    else:
+        move = votes(ballots) * (step / len(updates))
+    moved = start.ravel() + move.astype(start.dtype)
+    return np.where(move == 0, start.ravel(), moved).reshape(start.shape)  # −0.0 + 0.0 would be +0.0

@@ -1,0 +1,62 @@
+"""Sizes of experiments: the paper's, one that a laptop runs in minutes, and one for an afternoon.
+
+docs/lab.md says what each preset keeps of the paper and what it gives up.
+"""
+
+from dataclasses import replace
+from typing import Any, Literal
+
+from fedcoast.errors import BadSetting
+from fedcoast.lab.experiment import Experiment
+
+Preset = Literal["quick", "long", "paper"]
+
+# Per dataset and model: what fits ten minutes of one core. A round is about a hundred local steps, on as many
+# different images as the time allows; what is left goes into rounds.
+_QUICK: dict[tuple[str, str], dict[str, Any]] = {
+    ("digits", "mlp"): {"rounds": 40, "batch": 16, "learning_rate": 0.005, "augment": False},
+    ("cifar10", "tiny-resnet"): {"rounds": 20, "batch": 100},
+    ("cifar100", "tiny-resnet"): {"rounds": 40, "steps": 100, "batch": 40},
+    ("cifar100", "convnet"): {"rounds": 15, "steps": 100, "batch": 8},
+    ("stl10", "resnet4"): {"rounds": 15, "steps": 100, "batch": 6},
+    ("fashion-mnist", "tiny-resnet"): {"rounds": 15, "batch": 120},
+    ("cifar10", "resnet18"): {"rounds": 6, "steps": 40, "batch": 10},
+}
+_LONG_ROUNDS = 15  # times the rounds of quick
+
+_PAPER: dict[str, dict[str, Any]] = {
+    "fedavg": {"rounds": 100},
+    "pruned": {"rounds": 200},
+}
+
+
+def preset(name: Preset, dataset: str, model: str, **changes: Any) -> Experiment:
+    """An experiment of a preset's size; `changes` are fields of `Experiment` that differ from it."""
+    base = Experiment(dataset=dataset, model=model)
+    if name == "paper":
+        return _paper(base, changes)
+    if name not in ("quick", "long"):
+        raise BadSetting(f"preset must be quick, long or paper; got {name!r}")
+    sizes = _QUICK.get((dataset, model), {"steps": 50, "batch": 20})
+    sized = replace(base, **sizes)
+    if name == "long":
+        sized = replace(sized, rounds=sized.rounds * _LONG_ROUNDS)
+    return replace(sized, **changes)
+
+
+def _paper(base: Experiment, changes: dict[str, Any]) -> Experiment:
+    """As the public research code had it: Adam at 0.01/N, ten local epochs (five for ten clients), batches of 1024."""
+    clients = changes.get("clients", base.clients)
+    aggregation = changes.get("aggregation", base.aggregation)
+    vote = 0.01 if base.dataset == "stl10" else 0.1
+    sized = replace(
+        base,
+        rounds=_PAPER.get(aggregation, _PAPER["fedavg"])["rounds"],
+        learning_rate=0.01 / clients,
+        epochs=10 if clients < 10 else 5,
+        batch=512 if base.model == "convnet" else 1024,
+        step=vote / clients,
+    )
+    if base.model == "convnet" and aggregation != "pruned":
+        sized = replace(sized, rounds=50)
+    return replace(sized, **changes)

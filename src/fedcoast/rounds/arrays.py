@@ -1,0 +1,83 @@
+"""One array of a model, as it comes: NumPy, a CPU or GPU torch tensor, anything with `__array__` or DLPack.
+
+bfloat16 has no NumPy type. Such arrays are widened to float32, which is exact, and their kind is kept beside them,
+so that a recording narrows them again without loss.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+VOTING_KINDS = ("bfloat16", "float16", "float32", "float64")
+CARRIED_KINDS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
+
+@dataclass(frozen=True, eq=False)
+class BFloat16:
+    """An array of bfloat16, held as the float32 of the same values."""
+
+    widened: NDArray[np.float32]
+
+    @classmethod
+    def from_bits(cls, bits: NDArray[np.uint16]) -> "BFloat16":
+        return cls(np.asarray(bits.astype(np.uint32) << 16).view(np.float32))
+
+    def bits(self) -> NDArray[np.uint16]:
+        """The upper halves; the lower ones are zero, or this was never bfloat16."""
+        return np.asarray(np.asarray(self.widened, order="C").view(np.uint32) >> 16).astype(np.uint16)
+
+
+class UnusableArray(TypeError):
+    """Something in a model is not an array that fedcoast can read; the text says what came."""
+
+
+def read(value: object) -> tuple[Array, str]:
+    """The array and its kind ("float32", "bfloat16", "int64", …); float32 NumPy memory is never copied.
+
+    >>> read(np.float32([1.5]))
+    (array([1.5], dtype=float32), 'float32')
+    """
+    if isinstance(value, BFloat16):
+        if getattr(value.widened, "dtype", None) != np.float32:
+            raise UnusableArray("BFloat16 holds a float32 array; make one with BFloat16.from_bits")
+        return value.widened, "bfloat16"
+    if any(base.__module__.partition(".")[0] == "torch" for base in type(value).__mro__):
+        return _from_torch(value)
+    if not hasattr(value, "__array__") and not hasattr(value, "__dlpack__"):
+        raise UnusableArray(f"an array is wanted; got {type(value).__name__}")
+    try:
+        array = np.asarray(value) if hasattr(value, "__array__") else np.from_dlpack(value)  # type: ignore[arg-type]
+    except Exception as error:
+        raise UnusableArray(f"an array is wanted; {type(value).__name__} gave none ({error})") from error
+    kind = array.dtype.name
+    if kind == "bfloat16":  # the NumPy extension type of ml_dtypes, as JAX uses it
+        return array.astype(np.float32), kind
+    if kind not in VOTING_KINDS + CARRIED_KINDS:
+        raise UnusableArray(
+            f"entries must be float16, bfloat16, float32, float64, integer or boolean; got dtype {array.dtype}"
+        )
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("=")), kind
+
+
+def _from_torch(tensor: Any) -> tuple[Array, str]:
+    kind = str(getattr(tensor, "dtype", type(tensor).__name__)).removeprefix("torch.")
+    if kind not in VOTING_KINDS + CARRIED_KINDS:
+        raise UnusableArray(f"a float, integer or boolean tensor is wanted; got {kind}")
+    try:
+        tensor = tensor.detach().cpu()
+        return np.asarray(tensor.float() if kind == "bfloat16" else tensor), kind
+    except Exception as error:
+        raise UnusableArray(f"a dense tensor is wanted; this one cannot be read ({error})") from error
+
+
+def arithmetic(array: Array) -> Array:
+    """The array in the precision that differences are taken in: half floats in float32, others as they are.
+
+    >>> arithmetic(np.float16([1.0])).dtype, arithmetic(np.float64([1.0])).dtype
+    (dtype('float32'), dtype('float64'))
+    """
+    return array.astype(np.float32) if array.dtype == np.float16 else array

@@ -1,0 +1,109 @@
+"""A recorded run, read back: the same rounds, one client's upload in memory at a time."""
+
+import glob
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from fedcoast.errors import BadFile
+from fedcoast.rounds.clients import client_from_json
+from fedcoast.rounds.files import read_json
+from fedcoast.rounds.layout import Layout, Model
+from fedcoast.rounds.pruning import read_pruned_upload
+from fedcoast.rounds.round import LazyModels, Round
+from fedcoast.rounds.tensors import read_tensors
+
+FORMAT = "fedcoast-run"
+VERSION = 1
+ABOUT = "run.json"
+ROUNDS = "rounds"
+
+
+def is_run(folder: Path) -> bool:
+    return (folder / ABOUT).is_file()
+
+
+def read_about(folder: str | Path) -> dict[str, Any]:
+    """What a recorded run says about itself."""
+    path = Path(folder) / ABOUT
+    data = read_json(path)
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise BadFile(f"{path} does not say that this is a {FORMAT}")
+    if data.get("version") != VERSION:
+        raise BadFile(f"{path} is of version {data.get('version')!r}; this fedcoast reads version {VERSION}")
+    about = data.get("about")
+    if not isinstance(about, dict):
+        raise BadFile(f"{path} says nothing about the run; it was altered")
+    return about
+
+
+def recorded(folder: Path, after: int | None = None, last: bool = False) -> Iterator[Round]:
+    """The whole rounds of a recording, in order, also those added meanwhile; with `last`, the last one alone."""
+    read_about(folder)
+    shown = -1 if after is None else after
+    while places := [place for place in _places(folder) if int(place.name) > shown]:
+        for place in places[-1:] if last else places:
+            yield _round(place)
+            shown = int(place.name)
+
+
+def _places(folder: Path) -> list[Path]:
+    try:
+        names = [path for path in (folder / ROUNDS).iterdir() if re.fullmatch(r"\d{10,}", path.name)]
+    except OSError as error:
+        raise BadFile(f"{folder / ROUNDS} cannot be read ({error.strerror})") from error
+    return sorted(names, key=lambda path: int(path.name))
+
+
+def _round(place: Path) -> Round:
+    facts = read_json(place / "round.json")
+    try:
+        layout = Layout.from_json(facts["layers"])
+        clients = {client_from_json(entry["client"]): entry for entry in facts["clients"]}
+        files = {client: _inside(place, entry["file"]) for client, entry in clients.items()}
+        weights = {client: entry["weight"] for client, entry in clients.items()}
+        known = all(weight is not None for weight in weights.values())
+        start = _model(_start(place, facts["start"]), layout)
+        if facts["number"] != int(place.name):
+            raise BadFile(f"{place / 'round.json'} says that this is round {facts['number']!r}; it was altered")
+        pruned = facts["pruned"]
+
+        def load(file: Path) -> Callable[[], Model]:
+            return lambda: _model(file, layout) if pruned is None else read_pruned_upload(layout, start, file)
+
+        return Round(
+            number=facts["number"],
+            start=start,
+            local=LazyModels({client: load(file) for client, file in files.items()}),
+            end=_model(_inside(place, facts["end"]), layout),
+            weights=weights if weights and known else None,
+            buffers=[glob.escape(entry.name) for entry in layout.entries if not entry.votes],
+            quarantined={client_from_json(entry["client"]): entry["reason"] for entry in facts["quarantined"]},
+            metrics=facts["metrics"],
+            pruned=pruned,
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise BadFile(f"{place / 'round.json'} is not as a recorder writes it ({error!r})") from error
+
+
+def _start(place: Path, said: str) -> Path:
+    carried_on = re.fullmatch(r"end of round ([0-9]+)", said)
+    if not carried_on:
+        return _inside(place, said)
+    before = place.with_name(f"{int(carried_on[1]):010d}")
+    if not before.is_dir():
+        raise BadFile(f"{place} goes on from the {said}, which is gone")
+    return before / "end.safetensors"
+
+
+def _inside(place: Path, file: str) -> Path:
+    if not re.fullmatch(r"[a-z0-9-]+\.safetensors", file):
+        raise BadFile(f"{place / 'round.json'} names the file {file!r}; files of a round lie in its own folder")
+    return place / file
+
+
+def _model(file: Path, layout: Layout) -> Model:
+    tensors, _ = read_tensors(file)
+    # In the order of the layout, which a safetensors file does not keep.
+    return {entry.name: tensors[entry.name] for entry in layout.entries if entry.name in tensors} | tensors

@@ -1,0 +1,147 @@
+"""The layout of a model: which entries it has, in which order, of which shape and kind, and which may vote."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from fedcoast.errors import FedcoastError
+from fedcoast.rounds.arrays import CARRIED_KINDS, VOTING_KINDS, Array, UnusableArray, read
+
+Model = Mapping[str, object]
+
+NORMALISATION_STATISTICS = ("*running_mean", "*running_var", "*num_batches_tracked")
+"""The buffers of PyTorch's normalisation layers: they follow the data, nobody trains them."""
+
+
+class MismatchedModel(FedcoastError):
+    """A model is not of the layout it should have; the text names the layer and what came."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One named array of a model. `votes` is false for buffers, integers and booleans."""
+
+    name: str
+    shape: tuple[int, ...]
+    kind: str
+    votes: bool
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """All entries, in the order of the model they were read from."""
+
+    entries: tuple[Entry, ...]
+
+    @property
+    def voting(self) -> tuple[Entry, ...]:
+        return tuple(entry for entry in self.entries if entry.votes)
+
+    def read(self, model: object) -> dict[str, Array]:
+        """The arrays of a model that must have this layout, voting entries finite; never a copy of float32."""
+        given = _mapping(model)
+        _same_names({entry.name for entry in self.entries}, given)
+        return {entry.name: _read_entry(entry, given[entry.name]) for entry in self.entries}
+
+    def to_json(self) -> list[dict[str, Any]]:
+        return [asdict(entry) for entry in self.entries]
+
+    @classmethod
+    def from_json(cls, data: Iterable[Mapping[str, Any]]) -> "Layout":
+        entries = tuple(Entry(e["name"], tuple(e["shape"]), e["kind"], e["votes"]) for e in data)
+        for entry in entries:
+            named = isinstance(entry.name, str) and entry.kind in VOTING_KINDS + CARRIED_KINDS
+            if not named or not isinstance(entry.votes, bool) or not all(type(n) is int for n in entry.shape):
+                raise TypeError(f"{entry!r} is not a layer")
+        return cls(entries)
+
+    def differs(self, other: "Layout") -> str | None:
+        """How another layout differs from this one, or None."""
+        mine, theirs = ({entry.name: entry for entry in layout.entries} for layout in (self, other))
+        for name in (*mine, *theirs):
+            if mine.get(name) != theirs.get(name):
+                return f"layer {name!r} was {_describe(mine.get(name))} and is now {_describe(theirs.get(name))}"
+        return None
+
+
+def layout_of(model: object, buffers: Collection[str] = NORMALISATION_STATISTICS) -> Layout:
+    """Read the layout off a model; `buffers` are shell patterns of entries that must not vote.
+
+    >>> layout_of({"w": np.zeros((2, 3), np.float32), "bn.running_mean": np.zeros(2)}).voting
+    (Entry(name='w', shape=(2, 3), kind='float32', votes=True),)
+    """
+    entries = []
+    for name, value in _mapping(model).items():
+        array, kind = _read(name, value)
+        votes = kind in VOTING_KINDS and not any(name == pattern or fnmatchcase(name, pattern) for pattern in buffers)
+        if votes and array.size == 0:
+            raise MismatchedModel(
+                f"layer {name!r} has no entries (shape {array.shape}); leave it out or name it among the buffers"
+            )
+        entries.append(Entry(name, array.shape, kind, votes))
+    if not any(entry.votes for entry in entries):
+        raise MismatchedModel(
+            f"at least one floating-point layer that is not a buffer is wanted; got {len(entries)} entries"
+            " and none may vote"
+        )
+    return Layout(tuple(entries))
+
+
+def _mapping(model: object) -> Model:
+    if not isinstance(model, Mapping):
+        raise MismatchedModel(
+            f"a model is a mapping from layer name to array, such as a state_dict; got {type(model).__name__}"
+        )
+    for name in model:
+        if not isinstance(name, str):
+            raise MismatchedModel(f"layer names are strings; got {name!r}")
+    return model
+
+
+def _same_names(wanted: Collection[str], given: Model) -> None:
+    missing = sorted(set(wanted) - given.keys())
+    if missing:
+        raise MismatchedModel(f"layer {missing[0]!r} is missing" + _and_more(missing))
+    extra = sorted(given.keys() - set(wanted))
+    if extra:
+        raise MismatchedModel(f"layer {extra[0]!r} is not in the global model" + _and_more(extra))
+
+
+def _and_more(names: list[str]) -> str:
+    return f" (and {len(names) - 1} more)" if len(names) > 1 else ""
+
+
+def _read(name: str, value: object) -> tuple[Array, str]:
+    try:
+        return read(value)
+    except UnusableArray as error:
+        raise MismatchedModel(f"layer {name!r}: {error}") from error
+
+
+def _read_entry(entry: Entry, value: object) -> Array:
+    array, kind = _read(entry.name, value)
+    if array.shape != entry.shape:
+        raise MismatchedModel(f"layer {entry.name!r} must have shape {entry.shape}; got {array.shape}")
+    if kind != entry.kind and (kind in VOTING_KINDS or entry.kind in VOTING_KINDS):
+        raise MismatchedModel(f"layer {entry.name!r} must be {entry.kind}; got {kind}")
+    if entry.votes:
+        finite = np.isfinite(array)
+        if not finite.all():
+            where = int(np.argmin(finite.ravel()))
+            raise MismatchedModel(
+                f"layer {entry.name!r} must be finite; got {array.ravel()[where]} at flat index {where}"
+                f" ({array.size - int(finite.sum())} of {array.size} entries)"
+            )
+    return array
+
+
+def _describe(entry: Entry | None) -> str:
+    return "absent" if entry is None else f"{entry.kind} {entry.shape}{'' if entry.votes else ' (buffer)'}"

@@ -1,0 +1,185 @@
+"""Recording rounds to a folder, so that they can be shown again to any assessor at any time.
+
+docs/run-folder.md describes the folder. A round is written beside its place and moved there when it is whole and
+on disk: a kill at any moment leaves a folder that reads, and ends at the last whole round.
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from fedcoast.errors import BadFile, BadRound, BadSetting, Client
+from fedcoast.rounds.arrays import Array
+from fedcoast.rounds.clients import client_to_json
+from fedcoast.rounds.files import sole_writer, sync, write_json
+from fedcoast.rounds.folder import ABOUT, FORMAT, ROUNDS, VERSION, is_run, read_about, recorded
+from fedcoast.rounds.layout import Layout
+from fedcoast.rounds.pruning import pruned_upload
+from fedcoast.rounds.round import Policy, Round, check_policy
+from fedcoast.rounds.tensors import write_tensors
+
+
+class Recorder:
+    """An observer that writes every round to a folder; shown to an existing run, it goes on after its last round.
+
+    `pruned` keeps, instead of whole uploads, the ballots of that share: what CoAst needs for its targets "ballot" and
+    "pruned" at that `keep`, in a sixteenth of the room.
+    `about` are facts of the run in JSON's types (an experiment, a planted truth), kept when the folder is new.
+
+        with Recorder("runs/today") as recorder:
+            recorder.observe(round)
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        about: Mapping[str, Any] | None = None,
+        bad_uploads: Policy = "quarantine",
+        pruned: float | None = None,
+    ) -> None:
+        if pruned is not None and not (isinstance(pruned, int | float) and 0 < pruned <= 1):
+            raise BadSetting(f"pruned must lie in (0, 1], the share of each layer whose votes are kept; got {pruned!r}")
+        check_policy(bad_uploads)
+        self.folder = Path(folder)
+        self._policy, self._pruned = bad_uploads, pruned
+        self._closed = False
+        self._layout: Layout | None = None
+        self._end: bytes | None = None
+        self.last_round: int | None = None
+        facts = None if about is None else _as_json(about)
+        _prepare(self.folder)
+        with ExitStack() as stack:
+            stack.enter_context(sole_writer(self.folder))
+            self._go_on(facts)
+            self._open = stack.pop_all()  # whatever fails before this lets go of the folder
+
+    def _go_on(self, about: dict[str, Any] | None) -> None:
+        for leftover in (self.folder / ROUNDS).glob(".[0-9]*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        if not is_run(self.folder):
+            write_json(self.folder / ABOUT, {"format": FORMAT, "version": VERSION, "about": about or {}})
+        elif about is not None and read_about(self.folder) != about:
+            raise BadFile(f"{self.folder} holds another run: what it says about itself differs; use a new folder")
+        for round in recorded(self.folder, last=True):
+            self.last_round, self._layout = round.number, round.layout()
+            self._end = _digest(round.read_end(self._layout))
+
+    def observe(self, round: Round, /) -> None:
+        """Write one round: whole and on disk when this returns, not at all when it raises."""
+        if self._closed:
+            raise BadFile(f"this recorder of {self.folder} was closed; open a new one")
+        if self.last_round is not None and round.number <= self.last_round:
+            raise BadRound(
+                f"round numbers must increase; got {round.number} and {self.folder} ends at {self.last_round}"
+            )
+        layout = round.layout()
+        if self._layout is not None:
+            if change := self._layout.differs(layout):
+                raise BadRound(f"round {round.number}: the model changed its layers: {change}; use a new folder")
+            layout = self._layout
+        place = self.folder / ROUNDS / f"{round.number:010d}"
+        part = place.with_name(f".{place.name}")
+        try:
+            part.mkdir()
+            end = self._write(round, layout, part)
+            sync(part)
+            part.rename(place)
+        except BaseException as error:
+            shutil.rmtree(part, ignore_errors=True)
+            if isinstance(error, OSError):
+                raise BadFile(f"{place} cannot be written ({error})") from error
+            raise
+        sync(self.folder / ROUNDS)
+        self.last_round, self._layout, self._end = round.number, layout, end
+
+    def _write(self, round: Round, layout: Layout, part: Path) -> bytes:
+        pruned = self._pruned if round.pruned is None else round.pruned
+        kinds = {entry.name: entry.kind for entry in layout.entries}
+
+        def write(file: str, model: dict[str, Array]) -> None:
+            # Integers may come in another width than the layout's; only bfloat16 differs from its array's type.
+            names = {
+                name: "bfloat16" if kinds[name] == "bfloat16" else array.dtype.name for name, array in model.items()
+            }
+            write_tensors(part / file, {name: (array, names[name]) for name, array in model.items()})
+
+        start, end = round.read_start(layout), round.read_end(layout)
+        carried_on = self._end is not None and _digest(start) == self._end
+        if not carried_on:
+            write("start.safetensors", start)
+        write("end.safetensors", end)
+        clients, quarantined = [], dict[Client, str]()
+        for place, (client, model) in enumerate(round.uploads(layout, self._policy, quarantined)):
+            file = f"client-{place:06d}.safetensors"
+            if pruned is None:
+                write(file, model)
+            else:
+                write_tensors(part / file, pruned_upload(layout, start, model, pruned))
+            weight = None if round.weights is None else float(round.weights[client])
+            clients.append({"client": client_to_json(client), "file": file, "weight": weight})
+        write_json(
+            part / "round.json",
+            {
+                "number": round.number,
+                "start": f"end of round {self.last_round}" if carried_on else "start.safetensors",
+                "end": "end.safetensors",
+                "pruned": pruned,
+                "metrics": {name: float(value) for name, value in round.metrics.items()},
+                "layers": layout.to_json(),
+                "clients": clients,
+                "quarantined": [
+                    {"client": client_to_json(client), "reason": reason} for client, reason in quarantined.items()
+                ],
+            },
+        )
+        return _digest(end)
+
+    def close(self) -> None:
+        """Let another process record here."""
+        self._closed = True
+        self._open.close()
+
+    def __enter__(self) -> "Recorder":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _prepare(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        strangers = [
+            path.name for path in folder.iterdir() if path.name not in (ABOUT, ROUNDS, ".lock", f".{ABOUT}.part")
+        ]
+        if strangers and not is_run(folder):
+            raise BadFile(
+                f"{folder} holds other files ({sorted(strangers)[0]}, …); a recording needs a folder of its own"
+            )
+        (folder / ROUNDS).mkdir(exist_ok=True)
+    except OSError as error:
+        raise BadFile(f"{folder} cannot be a folder to record to ({error.strerror})") from error
+
+
+def _as_json(about: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return dict(json.loads(json.dumps(dict(about), allow_nan=False)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadSetting(f"about must be facts in JSON's types, by name; got {about!r} ({error})") from error
+
+
+def _digest(model: dict[str, Array]) -> bytes:
+    digest = hashlib.blake2b()
+    for name, array in model.items():
+        digest.update(f"{name} {array.dtype}".encode("utf-8", "surrogatepass"))
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.digest()

@@ -1,0 +1,204 @@
+"""A round of federated learning, as a server saw it."""
+
+import logging
+import operator
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from fedcoast.errors import BadRound, BadSetting, BadUpload, Client, FedcoastError
+from fedcoast.rounds.arrays import Array
+from fedcoast.rounds.clients import as_client, in_order
+from fedcoast.rounds.layout import NORMALISATION_STATISTICS, Layout, Model, layout_of
+
+Policy = Literal["raise", "quarantine"]
+
+_log = logging.getLogger("fedcoast")
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """A frozen record of facts; models are taken as they come and never changed.
+
+    `start` is the global model before the round (Θ^{t−1}), `end` the one after it (Θ^t), `local` one model
+    for each client that answered (θ_i^t). `local` may be any mapping, also one that loads a model only when it
+    is asked for (`LazyModels`). `weights` are what the aggregation used, if known. `buffers` are shell
+    patterns of entries nobody trains: they are carried, and never vote or score. `quarantined` names clients
+    whose upload was left out before the round was shown, with the reason. `metrics` are numbers the server has for
+    the round (its test accuracy, say): carried and recorded, never used for a score. `pruned` is the share of each
+    layer that was kept, when the uploads are known by their ballots only: a local model is then start + step · ballot.
+
+    >>> Round(1, start={"w": np.zeros(2)}, local={"a": {"w": np.ones(2)}}, end={"w": np.ones(2)}).clients
+    ('a',)
+    """
+
+    number: int
+    start: Model
+    local: Mapping[Any, Model]  # of clients; Any, because a mapping's keys have one type for a checker
+    end: Model
+    weights: Mapping[Any, float] | None = None
+    buffers: Collection[str] = NORMALISATION_STATISTICS
+    quarantined: Mapping[Client, str] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    pruned: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "number", _number(self.number))
+        if not isinstance(self.local, Mapping):
+            raise BadRound(
+                f"round {self.number}: local must map each client to its model; got {type(self.local).__name__}"
+            )
+        object.__setattr__(self, "quarantined", _reasons(self))
+        object.__setattr__(self, "metrics", _metrics(self))
+        _check_patterns(self)
+        if not self.clients and not self.quarantined:
+            raise BadRound(f"round {self.number}: at least one client must have answered; got none")
+        if self.weights is not None:
+            _check_weights(self)
+        if self.pruned is not None and not (_is_number(self.pruned) and 0 < self.pruned <= 1):
+            raise BadRound(f"round {self.number}: pruned must lie in (0, 1]; got {self.pruned!r}")
+
+    @property
+    def clients(self) -> tuple[Client, ...]:
+        """Who answered, in one order whatever the order of arrival: integers first, then names."""
+        return in_order(as_client(client) for client in self.local)
+
+    def layout(self) -> Layout:
+        """The layout of the global model before the round."""
+        with self._blaming("before"):
+            return layout_of(self.start, self.buffers)
+
+    def read_start(self, layout: Layout) -> dict[str, Array]:
+        with self._blaming("before"):
+            return layout.read(self.start)
+
+    def read_end(self, layout: Layout) -> dict[str, Array]:
+        with self._blaming("after"):
+            return layout.read(self.end)
+
+    @contextmanager
+    def _blaming(self, which: str) -> Iterator[None]:
+        try:
+            yield
+        except FedcoastError as error:
+            raise BadRound(f"round {self.number}, global model {which}: {error}") from error
+        except Exception as error:  # a model may load lazily too, and fail in any way
+            raise BadRound(
+                f"round {self.number}, global model {which} cannot be read ({type(error).__name__}: {error})"
+            ) from error
+
+    def uploads(
+        self, layout: Layout, policy: Policy, quarantined: dict[Client, str]
+    ) -> Iterator[tuple[Client, dict[str, Array]]]:
+        """The uploads that can be used, one client at a time.
+
+        A bad one raises `BadUpload`, or is skipped and noted in `quarantined`, as the policy says.
+        """
+        quarantined.update(self.quarantined)
+        names = {as_client(key): key for key in self.local}
+        for client in self.clients:
+            if client in self.quarantined:
+                continue
+            try:
+                model = self._read_upload(client, names[client], layout)
+            except BadUpload as error:
+                if policy == "raise":
+                    raise
+                quarantined[client] = error.reason
+                _log.warning("quarantined for this round: %s", error)
+            else:
+                yield client, model
+
+    def _read_upload(self, client: Client, key: Client, layout: Layout) -> dict[str, Array]:
+        try:
+            return layout.read(self.local[key])
+        except FedcoastError as error:
+            raise BadUpload(client, f"round {self.number}, {error}") from error
+        except Exception as error:  # a lazy mapping may fail in any way, and costs only this client
+            raise BadUpload(
+                client, f"round {self.number}, the upload cannot be read ({type(error).__name__}: {error})"
+            ) from error
+
+
+class LazyModels(Mapping[Client, Model]):
+    """Models that are loaded when asked for and not kept: `LazyModels({"a": lambda: load("a.npz"), …})`."""
+
+    def __init__(self, loaders: Mapping[Client, Callable[[], Model]]) -> None:
+        self._loaders = dict(loaders)
+
+    def __getitem__(self, client: Client) -> Model:
+        return self._loaders[client]()
+
+    def __iter__(self) -> Iterator[Client]:
+        return iter(self._loaders)
+
+    def __len__(self) -> int:
+        return len(self._loaders)
+
+
+def check_policy(policy: str) -> None:
+    if not isinstance(policy, str) or policy not in ("raise", "quarantine"):
+        raise BadSetting(f"bad uploads either 'raise' or go to 'quarantine'; got {policy!r}")
+
+
+def _number(value: object) -> int:
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = -1
+    if isinstance(value, bool) or number < 0:
+        raise BadRound(f"a round number is an integer of at least 0; got {value!r}")
+    return number
+
+
+def _check_weights(record: Round) -> None:
+    weights = record.weights
+    if not isinstance(weights, Mapping):
+        raise BadRound(f"round {record.number}: weights must map each client to a number; got {weights!r}")
+    given = {as_client(client): weight for client, weight in weights.items()}
+    clients = record.clients
+    for client in clients:
+        if client not in given:
+            raise BadRound(f"round {record.number}: client {client!r} has no weight")
+    known = {*clients, *record.quarantined}
+    for client, weight in given.items():
+        if client not in known:
+            raise BadRound(f"round {record.number}: there is a weight for {client!r}, who did not answer")
+        if not _is_number(weight) or not 0 <= float(weight) < float("inf"):
+            raise BadRound(
+                f"round {record.number}: the weight of client {client!r} must be a number ≥ 0; got {weight!r}"
+            )
+
+
+def _reasons(record: Round) -> dict[Client, str]:
+    quarantined = record.quarantined
+    if not isinstance(quarantined, Mapping) or not all(isinstance(reason, str) for reason in quarantined.values()):
+        raise BadRound(f"round {record.number}: quarantined must map clients to reasons; got {quarantined!r}")
+    return {as_client(client): reason for client, reason in quarantined.items()}
+
+
+def _metrics(record: Round) -> dict[str, float]:
+    metrics = record.metrics
+    if not isinstance(metrics, Mapping) or not all(
+        isinstance(name, str) and _is_number(value) for name, value in metrics.items()
+    ):
+        raise BadRound(f"round {record.number}: metrics must map names to numbers; got {metrics!r}")
+    return {name: float(value) for name, value in metrics.items()}
+
+
+def _check_patterns(record: Round) -> None:
+    patterns = record.buffers
+    several = isinstance(patterns, Collection) and not isinstance(patterns, str)
+    if not several or not all(isinstance(pattern, str) for pattern in patterns):
+        raise BadRound(f"round {record.number}: buffers must be a collection of patterns; got {patterns!r}")
+
+
+def _is_number(value: object) -> bool:
+    """A real number within the range of float; Python's integers know no bound."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    return not isinstance(value, int) or abs(value) <= sys.float_info.max
