@@ -55,7 +55,9 @@ def test_in_loop_movement_and_integer_votes_are_the_same_drift(target):
     assert assess("inloop", target, drift="votes").credits == assess("inloop", target, drift="movement").credits
 
 
-@pytest.mark.parametrize(("horizon", "expected", "valued"), [(1, (0, 0, -4), 3), (2, (0, 0, -4), 2), (3, (1, 1, -1), 1)])
+@pytest.mark.parametrize(
+    ("horizon", "expected", "valued"), [(1, (0, 0, -4), 3), (2, (0, 0, -4), 2), (3, (1, 1, -1), 1)]
+)
 def test_longer_and_shorter_horizons(horizon, expected, valued):
     assessment = assess("inloop", "pruned_params", horizon=horizon)
     assert scores(assessment) == expected

@@ -7,7 +7,10 @@ import torch
 from torch import nn
 
 from fedcoast.errors import BadSetting
-from fedcoast.lab.models import MODELS, build
+from fedcoast.lab.models import MODELS, SMALLEST, build
+
+SHAPES = [(3, 32, 10), (1, 8, 10), (3, 96, 6), (3, 28, 100)]
+CASES = [(name, *shape) for name in sorted(MODELS) for shape in SHAPES if shape[1] >= SMALLEST.get(name, 8)]
 
 
 @pytest.fixture(autouse=True)
@@ -42,15 +45,12 @@ def resnet18_count(channels: int, classes: int) -> int:
 def expected_count(name: str, channels: int, size: int, classes: int) -> int:
     stem = convolution(channels, 64, 7)
     narrow, wide = convolution(64, 64, 3), convolution(128, 128, 3)
+    left = {8: 0, 28: 3, 32: 4, 96: 15}[size]  # (size − 7) // 2 + 1, a third of it
     return {
         "mlp": linear(channels * size * size, 32) + linear(32, classes),
-        "tiny-resnet": stem + 2 * narrow + linear(64, classes),
+        "tiny-resnet": stem + 2 * narrow + linear(64 * left**2, classes),
         "convnet": convolution(channels, 128, 3) + 2 * wide + 3 * 256 + linear(128 * (size // 8) ** 2, classes),
-        "resnet4": stem
-        + 2 * narrow
-        + (convolution(64, 128, 3) + wide + convolution(64, 128, 1))
-        + 4 * wide
-        + linear(128, classes),
+        "resnet4": stem + 2 * narrow + convolution(64, 128, 3) + 6 * wide + linear(128 * left**2, classes),
         "resnet18": resnet18_count(channels, classes),
     }[name]
 
@@ -59,8 +59,7 @@ def count(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-@pytest.mark.parametrize("name", sorted(MODELS))
-@pytest.mark.parametrize(("channels", "size", "classes"), [(3, 32, 10), (1, 8, 10), (3, 96, 6), (3, 28, 100)])
+@pytest.mark.parametrize(("name", "channels", "size", "classes"), CASES)
 def test_every_model_has_the_parameters_its_description_implies(
     name: str, channels: int, size: int, classes: int
 ) -> None:
@@ -69,14 +68,13 @@ def test_every_model_has_the_parameters_its_description_implies(
 
 def test_the_published_parameter_counts_come_out() -> None:
     assert count(build("mlp", 1, 8, 10, 0)) == 64 * 32 + 32 + 32 * 10 + 10
-    assert count(build("tiny-resnet", 3, 32, 10, 0)) == 83_978
+    assert count(build("tiny-resnet", 3, 32, 10, 0)) == 93_578
     assert count(build("convnet", 3, 32, 10, 0)) == 320_010
-    assert count(build("resnet4", 3, 96, 10, 0)) == 904_714
+    assert count(build("resnet4", 3, 96, 10, 0)) == 1330698
     assert count(build("resnet18", 3, 32, 10, 0)) == 11_173_962
 
 
-@pytest.mark.parametrize("name", sorted(MODELS))
-@pytest.mark.parametrize(("channels", "size", "classes"), [(3, 32, 10), (1, 8, 7), (3, 96, 6)])
+@pytest.mark.parametrize(("name", "channels", "size", "classes"), CASES)
 def test_every_model_turns_a_batch_of_images_into_scores_per_class(
     name: str, channels: int, size: int, classes: int
 ) -> None:
@@ -129,7 +127,7 @@ def test_convnet_normalises_each_channel_of_each_image() -> None:
         torch.testing.assert_close(inner.var((2, 3), correction=0), torch.ones(2, 128), atol=1e-2, rtol=0)
 
 
-def test_the_stem_leaves_a_quarter_and_a_wider_block_half_of_the_size() -> None:
+def test_the_stem_leaves_fifteen_of_ninety_six_pixels_and_the_blocks_keep_them() -> None:
     model = build("resnet4", 3, 96, 10, 0)
     assert isinstance(model, nn.Sequential)
     sizes = {}
@@ -138,8 +136,16 @@ def test_the_stem_leaves_a_quarter_and_a_wider_block_half_of_the_size() -> None:
         for name, layer in model.named_children():
             images = layer(images)
             sizes[name] = tuple(images.shape[1:])
-    assert sizes["shrink"] == (64, 24, 24)
-    assert [sizes[f"block{number}"] for number in (1, 2, 3, 4)] == [(64, 24, 24)] + [(128, 12, 12)] * 3
+    assert sizes["shrink"] == (64, 15, 15)
+    assert [sizes[f"block{number}"] for number in (1, 2, 3, 4)] == [(64, 15, 15)] + [(128, 15, 15)] * 3
+
+
+def test_the_papers_block_adds_to_its_input() -> None:
+    block = build("tiny-resnet", 3, 32, 10, 0).get_submodule("block1")
+    images = torch.randn(1, 64, 4, 4)
+    with torch.no_grad():
+        assert ((block(images) - images) >= 0).all()
+        assert (block(images) < 0).any()
 
 
 @pytest.mark.parametrize("name", ["mlp", "tiny-resnet", "resnet4"])
@@ -165,6 +171,7 @@ def test_models_without_normalisation_learn_from_their_first_weights(name: str) 
         ("mlp", 0, 32, 10, "at least 1; got 0 and 10"),
         ("mlp", 3, 32, 0, "at least 1; got 3 and 0"),
         ("convnet", 3, 7, 10, "at least 8 × 8 pixels; got 7 × 7"),
+        ("tiny-resnet", 1, 8, 10, "tiny-resnet needs images of at least 11 × 11 pixels; got 8 × 8"),
     ],
 )
 def test_impossible_models_are_refused(name: str, channels: int, size: int, classes: int, words: str) -> None:

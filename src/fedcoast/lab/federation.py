@@ -7,6 +7,7 @@ from torch import nn
 
 from fedcoast.errors import BadSetting, Client
 from fedcoast.lab.crew import Arrays, Crew, crew
+from fedcoast.lab.datasets import Dataset
 from fedcoast.lab.experiment import Experiment
 from fedcoast.lab.ground import CLIENTS, Ground, prepare, stream
 from fedcoast.lab.server import Server
@@ -17,14 +18,17 @@ from fedcoast.rounds import Round
 class Federation:
     """An experiment on its ground. Iterating trains; each round is yielded when it is aggregated and judged.
 
+    `dataset` are data of your own, in place of those the experiment names.
     `go_on` takes up a run after a round, so that what follows is what would have followed.
     """
 
-    def __init__(self, experiment: Experiment, workers: int = 1, device: str = "cpu") -> None:
+    def __init__(
+        self, experiment: Experiment, workers: int = 1, device: str = "cpu", dataset: Dataset | None = None
+    ) -> None:
         if workers < 1:
             raise BadSetting(f"workers must be at least 1; got {workers}")
         self.experiment = experiment
-        self.ground: Ground = prepare(experiment)
+        self.ground: Ground = prepare(experiment, dataset)
         self._workers, self._device = workers, device
         model = new_model(experiment, self.ground)
         self.buffers = frozenset(name for name, _ in model.named_buffers())

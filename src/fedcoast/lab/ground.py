@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedcoast.lab.datasets import load
+from fedcoast.lab.datasets import Dataset, load
 from fedcoast.lab.experiment import Experiment
 from fedcoast.lab.settings import Setting, client_labels, setting_named, shards, transform
 
@@ -19,7 +19,7 @@ SHARDS, LABELS, MODEL, CLIENTS, BATCHES = range(5)
 
 def stream(seed: int, *path: int) -> np.random.Generator:
     """An independent source of chance for each path of integers below one seed."""
-    return np.random.default_rng([seed, *path])
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=path))
 
 
 def torch_stream(seed: int, *path: int) -> torch.Generator:
@@ -84,9 +84,9 @@ class Ground:
         return max(1, round(experiment.epochs * len(self.holdings[client]) / experiment.batch))
 
 
-def prepare(experiment: Experiment) -> Ground:
-    """Load the data and deal them out."""
-    dataset = load(experiment.dataset)
+def prepare(experiment: Experiment, dataset: Dataset | None = None) -> Ground:
+    """Load the data, unless they are given, and deal them out."""
+    dataset = dataset or load(experiment.dataset)
     setting = setting_named(experiment.setting)
     labels = dataset.train_labels
     parts = shards(setting, labels, experiment.clients, stream(experiment.seed, SHARDS))

@@ -3,14 +3,15 @@
 | name | what it is |
 |---|---|
 | mlp | flattened image – 32 – classes; for 8 × 8 digits |
-| tiny-resnet | the paper's TinyResNet: ResNet stem to 64 channels and one residual block |
+| tiny-resnet | the paper's TinyResNet: stem to 64 channels and one residual block |
 | convnet | the paper's ConvNet (Zhao et al., Dataset Condensation, ICLR 2021): three blocks, instance norm |
-| resnet4 | the paper's ResNet-4: ResNet stem and four residual blocks of 64, 128, 128 and 128 channels |
+| resnet4 | the paper's ResNet-4: stem and four residual blocks of 64, 128, 128 and 128 channels |
 | resnet18 | ResNet-18 as used on CIFAR: 3 × 3 stem, batch norm, widths 64 to 512 |
 
-The stem is that of He et al. (2016): 7 × 7 convolution with stride 2, ReLU, max-pooling 3 × 3 with stride 2
-and padding 1; it leaves a quarter of the image size. TinyResNet and ResNet-4 have no normalisation layers. A
-block halves the image size where its width changes, and only there (the paper leaves the strides open).
+The paper leaves strides and heads open; TinyResNet and ResNet-4 follow the public research code: the stem is a 7 × 7
+convolution with stride 2 and no padding, ReLU, and max-pooling 3 × 3 with stride 3 (32 pixels become 4, 96 become 15);
+a block adds relu(conv(relu(conv(x)))) to x; a 3 × 3 convolution widens 64 channels to 128; the linear head sees all
+features, flattened. Neither has normalisation layers.
 Layers have names (`stem`, `block1`, `head`, …), so that an assessment can be asked about some of them alone.
 """
 
@@ -24,46 +25,58 @@ from fedcoast.errors import BadSetting
 
 Builder = Callable[[int, int, int], nn.Module]
 
-SMALLEST = 8
+SMALLEST = {"tiny-resnet": 11, "resnet4": 11}  # pixels a side; below, the stem leaves nothing. Others: 8
 
 
-class ResidualBlock(nn.Module):
-    """relu(conv(relu(conv(x))) + skip(x)), each convolution followed by batch norm if `norm`.
+class PlainBlock(nn.Module):
+    """x + relu(conv(relu(conv(x)))), the paper's ResBlock: 3 × 3 convolutions, one width, no normalisation."""
 
-    The skip is the identity, or a 1 × 1 convolution where width or size change.
-    """
-
-    def __init__(self, inputs: int, outputs: int, *, stride: int = 1, norm: bool = False) -> None:
+    def __init__(self, width: int) -> None:
         super().__init__()
-        self.first = _convolution(inputs, outputs, 3, stride=stride, norm=norm)
-        self.second = _convolution(outputs, outputs, 3, norm=norm)
-        changes = stride != 1 or inputs != outputs
-        self.skip = _convolution(inputs, outputs, 1, stride=stride, norm=norm) if changes else nn.Identity()
+        self.first = nn.Conv2d(width, width, 3, padding=1)
+        self.second = nn.Conv2d(width, width, 3, padding=1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        inner: Tensor = torch.relu(self.second(torch.relu(self.first(images))))
+        return images + inner
+
+
+class NormedBlock(nn.Module):
+    """relu(norm(conv(relu(norm(conv(x))))) + skip(x)), ResNet-18's block; the skip is 1 × 1 where the shape changes."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.first = _normed(inputs, outputs, 3, stride)
+        self.second = _normed(outputs, outputs, 3, 1)
+        same = stride == 1 and inputs == outputs
+        self.skip = nn.Identity() if same else _normed(inputs, outputs, 1, stride)
 
     def forward(self, images: Tensor) -> Tensor:
         inner = torch.relu(self.first(images))
         return torch.relu(self.second(inner) + self.skip(images))
 
 
-def _convolution(inputs: int, outputs: int, kernel: int, *, stride: int = 1, norm: bool) -> nn.Module:
+def _normed(inputs: int, outputs: int, kernel: int, stride: int) -> nn.Module:
     # Batch norm subtracts the mean, so a bias before it would be a parameter without effect.
-    convolution = nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=not norm)
-    return _chain(conv=convolution, norm=nn.BatchNorm2d(outputs)) if norm else convolution
+    convolution = nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
+    return _chain(conv=convolution, norm=nn.BatchNorm2d(outputs))
 
 
 def _chain(**layers: nn.Module) -> nn.Sequential:
     return nn.Sequential(OrderedDict(layers))
 
 
-def _residual(stem: dict[str, nn.Module], blocks: list[ResidualBlock], width: int, classes: int) -> nn.Module:
-    named: dict[str, nn.Module] = {f"block{number}": block for number, block in enumerate(blocks, 1)}
-    head = nn.Linear(width, classes)
-    return _chain(**stem, **named, pool=nn.AdaptiveAvgPool2d(1), flat=nn.Flatten(), head=head)
-
-
 def _stem(channels: int) -> dict[str, nn.Module]:
-    stem = nn.Conv2d(channels, 64, 7, stride=2, padding=3)
-    return {"stem": stem, "relu": nn.ReLU(), "shrink": nn.MaxPool2d(3, stride=2, padding=1)}
+    return {"stem": nn.Conv2d(channels, 64, 7, stride=2), "relu": nn.ReLU(), "shrink": nn.MaxPool2d(3)}
+
+
+def _after_stem(size: int) -> int:
+    """The width of the image that the stem leaves."""
+    return ((size - 7) // 2 + 1) // 3
+
+
+def _flat_head(width: int, size: int, classes: int) -> dict[str, nn.Module]:
+    return {"flat": nn.Flatten(), "head": nn.Linear(width * size * size, classes)}
 
 
 def mlp(channels: int, size: int, classes: int) -> nn.Module:
@@ -72,7 +85,7 @@ def mlp(channels: int, size: int, classes: int) -> nn.Module:
 
 
 def tiny_resnet(channels: int, size: int, classes: int) -> nn.Module:
-    return _residual(_stem(channels), [ResidualBlock(64, 64)], 64, classes)
+    return _chain(**_stem(channels), block1=PlainBlock(64), **_flat_head(64, _after_stem(size), classes))
 
 
 def convnet(channels: int, size: int, classes: int) -> nn.Module:
@@ -82,27 +95,21 @@ def convnet(channels: int, size: int, classes: int) -> nn.Module:
         # One group per channel: instance norm with a scale and a shift, and no running statistics.
         norm = nn.GroupNorm(128, 128)
         blocks[f"block{number}"] = _chain(conv=conv, norm=norm, relu=nn.ReLU(), pool=nn.AvgPool2d(2))
-    return _chain(**blocks, flat=nn.Flatten(), head=nn.Linear(128 * (size // 8) ** 2, classes))
+    return _chain(**blocks, **_flat_head(128, size // 8, classes))
 
 
 def resnet4(channels: int, size: int, classes: int) -> nn.Module:
-    blocks = [
-        ResidualBlock(64, 64),
-        ResidualBlock(64, 128, stride=2),
-        ResidualBlock(128, 128),
-        ResidualBlock(128, 128),
-    ]
-    return _residual(_stem(channels), blocks, 128, classes)
+    blocks: dict[str, nn.Module] = {"block1": PlainBlock(64), "widen": nn.Conv2d(64, 128, 3, padding=1)}
+    blocks |= {f"block{number}": PlainBlock(128) for number in (2, 3, 4)}
+    return _chain(**_stem(channels), **blocks, **_flat_head(128, _after_stem(size), classes))
 
 
 def resnet18(channels: int, size: int, classes: int) -> nn.Module:
-    stem = {"stem": _convolution(channels, 64, 3, norm=True), "relu": nn.ReLU()}
-    blocks = []
-    for inputs, outputs in ((64, 64), (64, 128), (128, 256), (256, 512)):
-        stride = 1 if inputs == outputs else 2
-        blocks.append(ResidualBlock(inputs, outputs, stride=stride, norm=True))
-        blocks.append(ResidualBlock(outputs, outputs, norm=True))
-    return _residual(stem, blocks, 512, classes)
+    layers: dict[str, nn.Module] = {"stem": _normed(channels, 64, 3, 1), "relu": nn.ReLU()}
+    widths = ((64, 64), (64, 64), (64, 128), (128, 128), (128, 256), (256, 256), (256, 512), (512, 512))
+    for number, (inputs, outputs) in enumerate(widths, 1):
+        layers[f"block{number}"] = NormedBlock(inputs, outputs, stride=1 if inputs == outputs else 2)
+    return _chain(**layers, pool=nn.AdaptiveAvgPool2d(1), flat=nn.Flatten(), head=nn.Linear(512, classes))
 
 
 MODELS: dict[str, Builder] = {
@@ -123,8 +130,9 @@ def build(name: str, channels: int, size: int, classes: int, seed: int) -> nn.Mo
         raise BadSetting(f"model must be one of {', '.join(MODELS)}; got {name!r}")
     if channels < 1 or classes < 1:
         raise BadSetting(f"channels and classes must be at least 1; got {channels} and {classes}")
-    if size < SMALLEST:
-        raise BadSetting(f"images must measure at least {SMALLEST} × {SMALLEST} pixels; got {size} × {size}")
+    smallest = SMALLEST.get(name, 8)
+    if size < smallest:
+        raise BadSetting(f"{name} needs images of at least {smallest} × {smallest} pixels; got {size} × {size}")
     with torch.random.fork_rng(devices=[]):
         # Not torch.manual_seed, which would also re-seed every GPU, and those are not put back here.
         torch.default_generator.manual_seed(seed)

@@ -1,0 +1,1 @@
+"""Speed and scale, as ratios measured side by side in one run. `make bench` runs all of it."""

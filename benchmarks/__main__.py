@@ -1,0 +1,16 @@
+"""`python -m benchmarks [--smoke]`: every benchmark, one after the other."""
+
+import argparse
+
+from benchmarks import training
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--smoke", action="store_true", help="tiny sizes: does it run, not how fast")
+    smoke = parser.parse_args().smoke
+    training.run(smoke)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""What pruned aggregation does to batch norm, and what fresh statistics mend.
+
+    python -m benchmarks.batch_norm [--smoke]
+
+ResNet-18 on scikit-learn's digits, two clients, pruned aggregation. After every round the same pruned weights are
+judged three times on the test images: with the mean of the uploads' batch-norm statistics, with statistics that the
+clients measured anew under the pruned weights (what the lab deploys), and with the statistics of the test batch itself.
+"""
+
+import sys
+
+import numpy as np
+import torch
+
+from benchmarks.record import keep
+from fedcoast.formulas.aggregation import mean
+from fedcoast.lab.degradations import normalise
+from fedcoast.lab.experiment import Experiment
+from fedcoast.lab.federation import Federation
+from fedcoast.lab.ground import as_floats
+from fedcoast.lab.training import evaluate, new_model
+from fedcoast.rounds import Round
+
+
+def accuracies(federation: Federation, round: Round) -> dict[str, float]:
+    """Test accuracy of one round's pruned weights under each kind of statistics."""
+    model, ground = new_model(federation.experiment, federation.ground), federation.ground
+    count = len(ground.test_labels)
+
+    def judged(state: dict[str, np.ndarray]) -> float:
+        model.load_state_dict({name: torch.from_numpy(np.asarray(array)) for name, array in state.items()})
+        return evaluate(model, ground, 0, count)[0] / count
+
+    averaged = dict(round.end)
+    for name in federation.buffers:
+        tensors = [upload[name] for upload in round.local.values()]
+        averaged[name] = mean(tensors) if np.issubdtype(tensors[0].dtype, np.floating) else round.end[name]
+    found = {"averaged": judged(averaged), "measured anew": judged(dict(round.end))}
+    model.train()
+    with torch.no_grad():
+        answers = model(normalise(as_floats(ground.test_images), ground.mean, ground.std))
+    found["of the test batch"] = float((answers.argmax(1) == ground.test_labels).double().mean())
+    return found
+
+
+def run(smoke: bool) -> None:
+    torch.set_num_threads(1)
+    rounds, seeds = (1, [0]) if smoke else (20, [0, 1, 2])
+    measured: dict[str, list[dict[str, float]]] = {}
+    for seed in seeds:
+        sizes = {"rounds": rounds, "clients": 2, "steps": 2 if smoke else 20, "batch": 32, "augment": False}
+        experiment = Experiment(model="resnet18", setting="even", aggregation="pruned", step=0.01, seed=seed, **sizes)
+        federation = Federation(experiment)
+        measured[str(seed)] = [accuracies(federation, round) for round in federation]
+        last = measured[str(seed)][-1]
+        print(f"seed {seed}, round {rounds}: " + ", ".join(f"{kind} {value:.3f}" for kind, value in last.items()))
+    if not smoke:
+        keep("batch-norm", "python -m benchmarks.batch_norm", {"test accuracy by seed and round": measured})
+
+
+if __name__ == "__main__":
+    run("--smoke" in sys.argv)

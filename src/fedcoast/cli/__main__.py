@@ -1,0 +1,6 @@
+"""`python -m fedcoast.cli`."""
+
+from fedcoast.cli import main
+
+if __name__ == "__main__":
+    main()

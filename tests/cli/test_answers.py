@@ -1,0 +1,166 @@
+import io
+import json
+import os
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from types import SimpleNamespace
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import fixture_a
+from fedcoast import Assessment, CoAst, Recorder, Round, __version__, replay
+from fedcoast.cli import main
+
+
+def fedcoast(*arguments, **environment):
+    """The program as a user runs it, in a pipe."""
+    command = [sys.executable, "-m", "fedcoast.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=120)
+
+
+def within(*arguments):
+    """The same program in this process, which is faster."""
+    done = SimpleNamespace(returncode=0)
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+        try:
+            with mock.patch.object(sys, "argv", ["fedcoast", *map(str, arguments)]):
+                main()
+        except SystemExit as end:
+            done.returncode = end.code or 0
+    done.stdout, done.stderr = out.getvalue(), err.getvalue()
+    return done
+
+
+@pytest.fixture
+def run(tmp_path):
+    with Recorder(tmp_path / "run") as recorder:
+        for round in fixture_a.rounds("observer"):
+            recorder.observe(round)
+    return tmp_path / "run"
+
+
+def test_the_version():
+    assert within("--version").stdout == f"fedcoast {__version__}\n"
+
+
+def test_a_run_is_ranked_on_stdout_and_nothing_else_is_said_in_a_pipe(run):
+    done = fedcoast("assess", run, "--keep", "0.5")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert done.stdout.index("c1") < done.stdout.index("c2") < done.stdout.index("c3")
+    assert "\x1b" not in done.stdout
+
+
+def test_json_is_the_whole_answer(run):
+    done = within("assess", run, "--keep", "0.5", "--json")
+    assessor = CoAst(keep=0.5)
+    for round in replay(run):
+        assessor.observe(round)
+    assert Assessment.from_json(done.stdout) == assessor.assessment()
+    assert json.loads(done.stdout)["scores"] == [4, 2, -4]
+
+
+def test_csv_is_the_whole_answer(run):
+    done = within("assess", run, "--keep", "0.5", "--csv")
+    assert Assessment.from_csv(done.stdout).scores == {"c1": 4, "c2": 2, "c3": -4}
+
+
+@pytest.mark.parametrize(
+    ("options", "settings"),
+    [
+        (["--target", "pruned", "--horizon", "1"], {"target": "pruned", "horizon": 1}),
+        (["--drift", "votes", "--baseline", "none"], {"drift": "votes", "baseline": "none"}),
+        (["--layers", "layer1"], {"layers": ["layer1"]}),
+        (["--rounds", "1:"], {"rounds": slice(1, None)}),
+        (["--rounds=-1:"], {"rounds": slice(-1, None)}),
+        (["--tail", "truncate"], {"tail": "truncate"}),
+        (["--step", "avg", "--small", "none"], {"step": "avg", "small": "none"}),
+    ],
+)
+def test_every_option_reaches_the_assessor(run, options, settings):
+    done = within("assess", run, "--keep", "0.5", "--json", *options)
+    assessor = CoAst(keep=0.5, **settings)
+    for round in replay(run):
+        assessor.observe(round)
+    assert Assessment.from_json(done.stdout) == assessor.assessment()
+
+
+def test_presets_are_the_papers_and_the_codes(run):
+    for name, preset in (("paper", CoAst.paper()), ("research-code", CoAst.research_code())):
+        settings = json.loads(within("assess", run, "--preset", name, "--json").stdout)["settings"]
+        assert {option: settings[option] for option in preset.settings} == preset.settings
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["assess", "nowhere"], 3, "nowhere is not a folder"),
+        (["assess", "RUN", "--keep", "10"], 3, "did you mean 0.10?"),
+        (["assess", "RUN", "--rounds", "ten"], 3, "rounds must look like 10:"),
+        (["assess", "RUN", "--step", "big"], 3, "step must be a number or avg"),
+        (["assess", "RUN", "--layers", "fc.*"], 3, "chooses none of the model's layers"),
+        (["assess", "RUN", "--target", "moon"], 2, "moon"),
+        (["assess", "RUN", "--horizon", "9"], 4, ""),
+        (["nonsense"], 2, "nonsense"),
+        (["simulate", "--dataset", "mnist"], 3, "dataset must be one of"),
+        (["simulate", "--dataset", "digits", "--model", "gpt"], 3, "model must be one of"),
+        (["lab", "sheet", "--dataset", "digits", "--setting", "fog"], 3, "setting must be one of"),
+        (["lab", "sheet", "--dataset", "digits", "--out", "x.gif"], 3, "a sheet is a PNG"),
+    ],
+)
+def test_exit_codes_mean_something(run, tmp_path, arguments, code, said):
+    done = within(*(run if argument == "RUN" else argument for argument in arguments))
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
+    assert said in done.stderr
+
+
+def test_too_few_rounds_are_said_in_words(run):
+    done = within("assess", run, "--horizon", "9")
+    assert "No round has a final credit yet: each needs 9 rounds after it. Waiting: 1, 2, 3, 4." in done.stdout
+
+
+def test_checkpoints_are_assessed_and_imported_alike(tmp_path):
+    for round in fixture_a.rounds("observer"):
+        place = tmp_path / "checkpoints" / f"round-{round.number}"
+        (place / "clients").mkdir(parents=True)
+        np.savez(place / "start.npz", **round.start)
+        np.savez(place / "end.npz", **round.end)
+        for client, model in round.local.items():
+            np.savez(place / "clients" / f"{client}.npz", **model)
+    assert "4 rounds recorded" in within("import", tmp_path / "checkpoints", tmp_path / "run").stdout
+    answers = [within("assess", tmp_path / name, "--keep", "0.5", "--json").stdout for name in ("checkpoints", "run")]
+    assert answers[0] == answers[1]
+    assert json.loads(answers[0])["scores"] == [4, 2, -4]
+    assert "0 rounds recorded" in within("import", tmp_path / "checkpoints", tmp_path / "run").stdout
+
+
+def test_a_name_that_would_drive_the_terminal_is_shown_as_text(tmp_path):
+    rude = "\x1b[2J[bold]boo[/bold]\n"
+    with Recorder(tmp_path) as recorder:
+        for round in fixture_a.rounds("observer"):
+            local = {rude if client == "c1" else client: model for client, model in round.local.items()}
+            recorder.observe(Round(round.number, round.start, local, round.end))
+    shown = fedcoast("assess", tmp_path, "--keep", "0.5", FORCE_COLOR="1").stdout
+    assert r"\x1b[2J[bold]boo[/bold]\n" in shown
+    assert "\x1b[2J" not in shown
+
+
+def test_no_color_is_respected_even_where_color_could_be(run):
+    assert "\x1b[1m" not in fedcoast("assess", run, "--keep", "0.5", NO_COLOR="1", TERM="xterm-256color").stdout
+
+
+def test_a_bad_upload_is_counted_and_the_others_ranked(tmp_path):
+    with Recorder(tmp_path) as recorder:
+        for round in fixture_a.rounds("observer"):
+            local = dict(round.local)
+            if round.number == 2:
+                local["c2"] = {name: array * np.nan for name, array in local["c2"].items()}
+            recorder.observe(Round(round.number, round.start, local, round.end))
+    done = within("assess", tmp_path, "--keep", "0.5", "--json")
+    answer = Assessment.from_json(done.stdout)
+    assert "must be finite; got nan" in answer.quarantined[2]["c2"]
+    assert answer.seen == {"c1": 2, "c2": 1, "c3": 2}
+    assert "quarantined" in within("assess", tmp_path, "--keep", "0.5").stdout

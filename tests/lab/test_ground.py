@@ -1,0 +1,64 @@
+import numpy as np
+import torch
+
+from fedcoast.lab.experiment import Experiment
+from fedcoast.lab.ground import as_floats, prepare, stream, torch_stream
+from fedcoast.lab.training import learning_rate
+
+
+def drawn(ground, experiment, client, count, seed=0):
+    return list(ground.batches(experiment, client, count, torch.Generator().manual_seed(seed)))
+
+
+def test_no_sample_is_drawn_twice_before_every_sample_was_drawn_once():
+    experiment = Experiment(setting="even", batch=7, augment=False)
+    ground = prepare(experiment)
+    labels = ground.beliefs[0]
+    steps = len(labels) // 7
+    once = torch.cat([labels for _, labels in drawn(ground, experiment, 0, steps)])
+    assert len(once) == steps * 7
+    assert (torch.bincount(once, minlength=10) <= torch.bincount(labels, minlength=10)).all()
+    thrice = torch.cat([batch for _, batch in drawn(ground, experiment, 0, 3 * len(labels) // 7)])
+    assert len(thrice) > 2 * len(labels)
+
+
+def test_epochs_and_steps_say_how_many_batches_a_client_trains_on():
+    ground = prepare(Experiment(setting="quantity"))
+    sizes = [len(part) for part in ground.holdings]
+    assert sizes == sorted(sizes, reverse=True)
+    assert ground.steps(Experiment(batch=10, epochs=2), 0) == round(2 * sizes[0] / 10)
+    assert ground.steps(Experiment(batch=10, epochs=2), 4) < ground.steps(Experiment(batch=10, epochs=2), 0)
+    assert ground.steps(Experiment(batch=10, steps=3), 0) == ground.steps(Experiment(batch=10, steps=3), 4) == 3
+    assert ground.steps(Experiment(batch=10_000), 0) == 1
+
+
+def test_images_are_normalised_over_the_training_data():
+    experiment = Experiment(setting="even", batch=100, augment=False)
+    ground = prepare(experiment)
+    images = torch.cat([images for client in range(5) for images, _ in drawn(ground, experiment, client, 3)])
+    assert abs(images.mean()) < 0.02
+    assert abs(images.std() - 1) < 0.02
+
+
+def test_pixels_are_scaled_and_channels_come_first_without_moving_memory():
+    images = torch.arange(2 * 4 * 4 * 3, dtype=torch.uint8).reshape(2, 4, 4, 3)
+    floats = as_floats(images)
+    assert floats.shape == (2, 3, 4, 4)
+    assert floats.is_contiguous(memory_format=torch.channels_last)
+    np.testing.assert_allclose(floats[1, 2, 3, 0], images[1, 3, 0, 2].item() / 255, rtol=1e-6)
+
+
+def test_streams_of_chance_differ_by_every_number_of_their_path():
+    paths = [(0,), (1,), (0, 0), (0, 1), (1, 0), (0, 0, 1)]
+    assert len({stream(*path).integers(2**63) for path in paths}) == len(paths)
+    same = [torch.rand(3, generator=torch_stream(4, 2)).tolist() for _ in range(2)]
+    assert same[0] == same[1]
+
+
+def test_the_learning_rate_falls_by_the_schedule():
+    experiment = Experiment(schedule="cosine", learning_rate=1.0, rounds=11)
+    rates = [learning_rate(experiment, number) for number in range(1, 12)]
+    assert rates[0] == 1.0
+    assert rates == sorted(rates, reverse=True)
+    assert abs(rates[-1] - 0.01) < 1e-12
+    assert learning_rate(Experiment(learning_rate=0.3), 7) == 0.3
