@@ -23,7 +23,7 @@ from fedcoast.lab.ground import BATCHES, prepare, torch_stream
 from fedcoast.lab.training import evaluate, new_model
 
 
-def random_dataset(images: int) -> Dataset:
+def random_dataset(images: int, tests: int = 500) -> Dataset:
     rng = np.random.default_rng(0)
     shape = (images, 32, 32, 3)
     return Dataset(
@@ -31,8 +31,8 @@ def random_dataset(images: int) -> Dataset:
         title="random images of CIFAR-10's shape",
         train_images=rng.integers(0, 256, shape, dtype=np.uint8),
         train_labels=rng.integers(0, 10, images),
-        test_images=rng.integers(0, 256, (500, *shape[1:]), dtype=np.uint8),
-        test_labels=rng.integers(0, 10, 500),
+        test_images=rng.integers(0, 256, (tests, *shape[1:]), dtype=np.uint8),
+        test_labels=rng.integers(0, 10, tests),
         classes=tuple("0123456789"),
     )
 

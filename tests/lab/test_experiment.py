@@ -18,7 +18,7 @@ def test_every_field_changes_the_hash():
         "dataset": "cifar10", "model": "convnet", "setting": "mask", "clients": 6, "rounds": 21,
         "aggregation": "pruned", "weighting": "samples", "keep": 0.2, "step": "avg", "server_rate": 0.5,
         "participation": 0.5, "optimiser": "sgd", "learning_rate": 0.1, "schedule": "cosine", "epochs": 2.0,
-        "steps": 5, "batch": 10, "augment": False, "seed": 1,
+        "steps": 5, "batch": 10, "augment": False, "tests": 9, "seed": 1,
     }  # fmt: skip
     assert other.keys() == {field.name for field in dataclasses.fields(Experiment)}
     hashes = {dataclasses.replace(base, **{name: value}).hash for name, value in other.items()}
@@ -37,6 +37,7 @@ def test_every_field_changes_the_hash():
         ({"epochs": 0}, "epochs must be a positive number; got 0"),
         ({"step": 0}, "step must be a positive number or 'avg'; got 0"),
         ({"steps": 0}, "steps must be at least 1, or None; got 0"),
+        ({"tests": 0}, "tests must be at least 1, or None; got 0"),
         ({"seed": -1}, "seed must be an integer of at least 0; got -1"),
         ({"aggregation": "krum"}, "aggregation must be one of fedavg, pruned, fedavgm, fedadam; got 'krum'"),
         ({"weighting": "x"}, "weighting must be one of"),

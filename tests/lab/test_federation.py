@@ -1,5 +1,6 @@
 import hashlib
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from fedcoast import BadSetting, CoAst
 from fedcoast.lab.datasets import Dataset
 from fedcoast.lab.experiment import Experiment
 from fedcoast.lab.federation import Federation, federate
+from fedcoast.lab.ground import prepare
 
 SMALL = {"rounds": 3, "steps": 3, "batch": 8, "augment": False}
 
@@ -150,3 +152,24 @@ def test_a_worker_that_dies_ends_in_a_clear_error():
     with pytest.raises(FedcoastError, match="a worker process died"):
         for _ in rounds:
             pass
+
+
+@pytest.mark.slow
+def test_memory_stays_flat_over_the_rounds():
+    def resident():
+        (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS"))
+        return int(line.split()[1]) * 1024
+
+    rounds = iter(federate(Experiment(model="convnet", rounds=60, steps=1, batch=4, augment=False)))
+    size = sum(array.nbytes for array in next(rounds).end.values())
+    for _ in range(14):
+        next(rounds)
+    before = resident()
+    for _ in rounds:
+        pass
+    assert resident() - before < 5 * size  # 45 more rounds of five uploads each would be 225 models
+
+
+def test_workers_share_the_data_and_hold_no_copy():
+    ground = prepare(Experiment()).share()
+    assert all(tensor.is_shared() for tensor in (ground.images, ground.test_images, *ground.holdings, *ground.beliefs))

@@ -40,6 +40,12 @@ def test_images_are_normalised_over_the_training_data():
     assert abs(images.std() - 1) < 0.02
 
 
+def test_a_model_can_be_judged_on_fewer_images():
+    ground = prepare(Experiment(tests=50))
+    assert (len(ground.test_images), len(ground.test_labels)) == (50, 50)
+    assert len(prepare(Experiment()).test_labels) == 360
+
+
 def test_pixels_are_scaled_and_channels_come_first_without_moving_memory():
     images = torch.arange(2 * 4 * 4 * 3, dtype=torch.uint8).reshape(2, 4, 4, 3)
     floats = as_floats(images)

@@ -11,7 +11,8 @@ from typing import Literal
 import numpy as np
 
 from fedcoast.formulas.drift import votes
-from fedcoast.formulas.ternary import Floats, ballot
+from fedcoast.formulas.selection import quick_ballot
+from fedcoast.formulas.ternary import Floats
 
 Step = float | Literal["avg"]
 
@@ -35,7 +36,7 @@ def adaptive_step(update: Floats, keep: float) -> float:
     >>> adaptive_step(np.array([0.3, -0.1, 0.0, 0.0]), keep=0.5)
     0.2
     """
-    votes_cast = ballot(update, keep) != 0
+    votes_cast = quick_ballot(update, keep) != 0
     with np.errstate(over="ignore"):
         sizes = np.abs(update.ravel()[votes_cast])
         step = float(sizes.mean(dtype=np.float64)) if votes_cast.any() else 0.0
@@ -48,7 +49,7 @@ def pruned_mean(start: Floats, updates: Sequence[Floats], keep: float, step: Ste
     >>> pruned_mean(np.array([0.5, 0.5]), [np.array([0.3, 0.1]), np.array([0.2, -0.9])], 0.5, 0.02).tolist()
     [0.51, 0.49]
     """
-    ballots = [ballot(update, keep) for update in updates]
+    ballots = [quick_ballot(update, keep) for update in updates]
     if step == "avg":
         sizes = [adaptive_step(update, keep) for update in updates]
         move = mean([size * one for size, one in zip(sizes, ballots, strict=True)])

@@ -21,6 +21,7 @@ class Experiment:
     participation  share of the clients drawn for each round
     epochs         passes over the client's own data in each round; 0.5 is every second sample
     steps          if given, instead of epochs: batches in each round, drawn from the whole shard
+    tests          test images that the model is judged on after each round; None is all of them
     schedule       of the local learning rate over the rounds: "constant" or "cosine" (down to a hundredth)
     """
 
@@ -42,6 +43,7 @@ class Experiment:
     steps: int | None = None
     batch: int = 100
     augment: bool = True
+    tests: int | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -57,6 +59,7 @@ class Experiment:
             _check(0 < getattr(self, name) < float("inf"), name, "a positive number", self)
         _check(self.step == "avg" or 0 < self.step < float("inf"), "step", "a positive number or 'avg'", self)
         _check(self.steps is None or self.steps >= 1, "steps", "at least 1, or None", self)
+        _check(self.tests is None or self.tests >= 1, "tests", "at least 1, or None", self)
         _check(isinstance(self.seed, int) and self.seed >= 0, "seed", "an integer of at least 0", self)
 
     def to_json(self) -> dict[str, Any]:
@@ -78,8 +81,8 @@ class Experiment:
     def name(self) -> str:
         """The name of its run folder.
 
-        >>> Experiment(seed=3).name
-        'digits-mlp-noise-fedavg-seed3-8f4f3a1fc1a1'
+        >>> Experiment(seed=3).name.removesuffix(Experiment(seed=3).hash)
+        'digits-mlp-noise-fedavg-seed3-'
         """
         parts = (self.dataset, self.model, self.setting, self.aggregation, f"seed{self.seed}", self.hash)
         return "-".join(parts)

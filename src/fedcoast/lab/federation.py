@@ -19,15 +19,25 @@ class Federation:
     """An experiment on its ground. Iterating trains; each round is yielded when it is aggregated and judged.
 
     `dataset` are data of your own, in place of those the experiment names.
+    `only` names the clients that train; the others keep their data, and all else is as it would have been.
     `go_on` takes up a run after a round, so that what follows is what would have followed.
     """
 
     def __init__(
-        self, experiment: Experiment, workers: int = 1, device: str = "cpu", dataset: Dataset | None = None
+        self,
+        experiment: Experiment,
+        workers: int = 1,
+        device: str = "cpu",
+        dataset: Dataset | None = None,
+        only: frozenset[int] | None = None,
     ) -> None:
         if workers < 1:
             raise BadSetting(f"workers must be at least 1; got {workers}")
         self.experiment = experiment
+        everyone = range(experiment.clients)
+        self._clients = list(everyone) if only is None else sorted(only)
+        if not self._clients or not set(self._clients) <= set(everyone):
+            raise BadSetting(f"only must name some of the clients 0 to {len(everyone) - 1}; got {self._clients}")
         self.ground: Ground = prepare(experiment, dataset)
         self._workers, self._device = workers, device
         model = new_model(experiment, self.ground)
@@ -71,9 +81,8 @@ class Federation:
         )
 
     def _drawn(self, number: int) -> list[int]:
-        everyone = self.experiment.clients
-        count = max(1, ceil(self.experiment.participation * everyone - 1e-9))
-        drawn = stream(self.experiment.seed, CLIENTS, number).choice(everyone, count, replace=False)
+        count = max(1, ceil(self.experiment.participation * len(self._clients) - 1e-9))
+        drawn = stream(self.experiment.seed, CLIENTS, number).choice(self._clients, count, replace=False)
         return sorted(drawn.tolist())
 
     def _weight(self, client: int) -> float:

@@ -80,10 +80,10 @@ def load_model(file: Path) -> Model:
 
 def _read_npz(file: Path) -> Model:
     try:
-        loaded = np.load(file, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            raise BadFile(f"{file} holds one array, not named ones; save a model with numpy.savez")
-        with loaded as archive:
+        with file.open("rb") as handle:  # NumPy leaves a torn file open that it opened itself
+            archive = np.load(handle, allow_pickle=False)
+            if isinstance(archive, np.ndarray):
+                raise BadFile(f"{file} holds one array, not named ones; save a model with numpy.savez")
             return {name: archive[name] for name in archive.files}
     except BadFile:
         raise

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from fedcoast.errors import BadFile, BadRound
-from fedcoast.formulas.ternary import ballot, pack, signs, unpack
+from fedcoast.formulas.selection import quick_ballot
+from fedcoast.formulas.ternary import pack, signs, unpack
 from fedcoast.rounds.arrays import Array, BFloat16, arithmetic, read
 from fedcoast.rounds.layout import Layout, Model
 from fedcoast.rounds.tensors import read_tensors
@@ -21,7 +22,7 @@ def pruned_upload(
     for entry in layout.voting:
         before = start[entry.name]
         with np.errstate(over="ignore"):
-            cast = ballot(arithmetic(model[entry.name]) - arithmetic(before), keep)
+            cast = quick_ballot(arithmetic(model[entry.name]) - arithmetic(before), keep)
         if np.any(signs(_moved(before, cast) - before) != cast):
             raise BadRound(
                 f"layer {entry.name!r} holds values so large that a step of {STEP} vanishes in them;"

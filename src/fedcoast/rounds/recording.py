@@ -115,15 +115,16 @@ class Recorder:
         if not carried_on:
             write("start.safetensors", start)
         write("end.safetensors", end)
-        clients, quarantined = [], dict[Client, str]()
-        for place, (client, model) in enumerate(round.uploads(layout, self._policy, quarantined)):
-            file = f"client-{place:06d}.safetensors"
+        clients, quarantined = list[dict[str, Any]](), dict[Client, str]()
+        for client, model in round.uploads(layout, self._policy, quarantined):
+            file = f"client-{len(clients):06d}.safetensors"
             if pruned is None:
                 write(file, model)
             else:
                 write_tensors(part / file, pruned_upload(layout, start, model, pruned))
             weight = None if round.weights is None else float(round.weights[client])
             clients.append({"client": client_to_json(client), "file": file, "weight": weight})
+            del model  # before the next one is loaded
         write_json(
             part / "round.json",
             {

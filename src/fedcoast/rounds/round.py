@@ -112,6 +112,7 @@ class Round:
                 _log.warning("quarantined for this round: %s", error)
             else:
                 yield client, model
+                del model  # before the next one is loaded
 
     def _read_upload(self, client: Client, key: Client, layout: Layout) -> dict[str, Array]:
         try:

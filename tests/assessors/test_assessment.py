@@ -1,0 +1,115 @@
+import json
+import time
+
+import numpy as np
+import pytest
+
+from fedcoast import Assessment, BadFile, CoAst
+from federations import federation, show
+
+SMALL = Assessment(
+    method="coast",
+    scores={"ann": 3, "bob": -2, 7: 3},
+    credits={1: {"ann": 3, "bob": -2, 7: 1}, 2: {7: 2}},
+    pending=(3,),
+    seen={"ann": 1, "bob": 1, 7: 2},
+    quarantined={2: {"bob": "late"}},
+    settings={"keep": 0.1},
+)
+
+
+def test_ranks_are_the_papers_and_the_ranking_lists_the_best_first():
+    assert SMALL.clients == (7, "ann", "bob")
+    assert SMALL.ranks == {7: 2, "ann": 2, "bob": 3}
+    assert SMALL.ranking == (7, "ann", "bob")
+
+
+def test_the_mean_is_the_score_per_round_seen():
+    assert SMALL.mean == {7: 1.5, "ann": 3.0, "bob": -2.0}
+
+
+def test_the_correlation_with_a_truth_does_not_depend_on_its_order():
+    assert SMALL.spearman({"bob": 0, "ann": 5, 7: 5}) == pytest.approx(1)
+    assert SMALL.spearman({7: 0, "ann": 0, "bob": 9}) == pytest.approx(-1)
+    assert np.isnan(SMALL.spearman({7: 1, "ann": 1, "bob": 1}))
+
+
+def test_the_table_shows_every_client_its_numbers_and_what_is_not_final():
+    text = str(SMALL)
+    rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in text.splitlines() if line.startswith("│")]
+    assert rows == [
+        ["2", "7", "3", "2", "1.50", ""],
+        ["2", "ann", "3", "1", "3.00", ""],
+        ["3", "bob", "-2", "1", "-2.00", "1"],
+    ]
+    assert "not final yet: round 3" in text
+
+
+def test_the_table_cannot_be_forged_by_a_name():
+    forged = Assessment("coast", scores={"a\n│ 1 │ me │ 99 │": 0, "[red]b[/red]": 1, "\x1b[2J": 2}, seen={
+        "a\n│ 1 │ me │ 99 │": 1, "[red]b[/red]": 1, "\x1b[2J": 1})  # fmt: skip
+    text = str(forged)
+    assert "\x1b" not in text
+    assert r"\x1b[2J" in text
+    assert "[red]b[/red]" in text
+    assert r"a\n│ 1 │ me" in text
+    assert not any(line.startswith("│ 1 │ me") for line in text.splitlines())
+
+
+def test_json_holds_numbers_as_numbers_and_clients_with_their_type():
+    data = json.loads(SMALL.to_json())
+    assert (data["format"], data["version"]) == ("fedcoast-assessment", 1)
+    assert data["clients"] == [
+        {"name": "7", "type": "int"}, {"name": "ann", "type": "str"}, {"name": "bob", "type": "str"},
+    ]  # fmt: skip
+    assert data["scores"] == [3, 3, -2]
+    assert data["credits"] == {"1": [1, 3, -2], "2": [2, None, None]}
+    assert data["quarantined"] == {"2": [None, None, "late"]}
+
+
+def test_csv_has_a_row_a_client_and_a_column_a_round():
+    head, *rows = SMALL.to_csv().splitlines()
+    assert head == "client,type,rank,score,mean,seen,quarantined,method,settings,round 1,round 2,round 3 pending"
+    assert rows[0] == '7,int,2,3,1.5,2,0,coast,"{""keep"": 0.1}",1,2,'
+    assert rows[2] == 'bob,str,3,-2,-2.0,1,1,coast,"{""keep"": 0.1}",-2,quarantined: late,'
+
+
+@pytest.mark.parametrize("text", [
+    "", "{}", "[]", "null", "3", "{", "[" * 100_000, '{"format": "fedcoast-assessment"}',
+    '{"format": "other", "version": 1}', '{"format": "fedcoast-assessment", "version": 2}', SMALL.to_json()[:-20],
+    SMALL.to_json().replace('"int"', '"float"'), SMALL.to_json().replace('"7"', '"seven"'),
+    SMALL.to_json().replace('"1": [', '"one": ['), SMALL.to_json().replace('"scores": [', '"scores": [1,'),
+    SMALL.to_json().replace('"pending": [', '"pending": 3, "x": ['),
+])  # fmt: skip
+def test_json_that_is_no_assessment_is_refused_by_our_own_error(text):
+    with pytest.raises(BadFile):
+        Assessment.from_json(text)
+
+
+@pytest.mark.parametrize("text", [
+    "", "client", "a,b,c\n1,2,3\n", SMALL.to_csv().splitlines()[0], SMALL.to_csv().replace("7,int", "seven,int"),
+    SMALL.to_csv().replace("round 1", "round one"), SMALL.to_csv().replace("round 1", "first"),
+    SMALL.to_csv().replace(",3,1.5,2,", ",3,1.5,two,"), SMALL.to_csv() + "x\n", SMALL.to_csv() + '\n"a\rb\n',
+    SMALL.to_csv().replace("{", "("), SMALL.to_csv() + "a\rb", "x" * 200_000, SMALL.to_csv().replace("round 1", ""),
+])  # fmt: skip
+def test_csv_that_is_no_assessment_is_refused_by_our_own_error(text):
+    with pytest.raises(BadFile, match="CSV"):
+        Assessment.from_csv(text)
+
+
+def test_a_round_in_which_nobody_could_be_used_survives_both_forms():
+    rounds = federation(seed=13, rounds=3)
+    empty = Assessment("coast", {"a": 0}, credits={1: {}}, seen={"a": 0}, quarantined={1: {"a": "bad"}})
+    assert Assessment.from_csv(empty.to_csv()) == Assessment.from_json(empty.to_json()) == empty
+    assert show(CoAst(horizon=1), rounds) == Assessment.from_csv(show(CoAst(horizon=1), rounds).to_csv())
+
+
+def test_an_assessment_of_thousands_of_clients_is_written_quickly():
+    clients = range(5000)
+    many = Assessment(
+        "coast", dict.fromkeys(clients, 1), {1: dict.fromkeys(clients, 1)}, seen=dict.fromkeys(clients, 1)
+    )
+    before = time.perf_counter()
+    assert Assessment.from_json(many.to_json()) == many
+    assert Assessment.from_csv(many.to_csv()) == many
+    assert time.perf_counter() - before < 5

@@ -1,0 +1,80 @@
+"""CoAst against its formulas written out entry by entry, with nothing of fedcoast's in it."""
+
+import math
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedcoast import CoAst
+from federations import show
+from strategies import federations, options, steady
+
+
+def sign(value):
+    return int(value > 0) - int(value < 0)
+
+
+def single(array):
+    """The numbers of a tensor in the precision that differences are taken in."""
+    return list(array.astype(np.promote_types(array.dtype, np.float32)).ravel())
+
+
+def examined(start, local, settings):
+    """The claim and the ballot of one tensor."""
+    update = [after - before for before, after in zip(start, local, strict=True)]
+    room = math.floor(len(update) * settings["keep"])
+    raw = room == 0 and settings["small"] == "raw"
+    if room == 0 and settings["small"] == "one":
+        room = 1
+    best = sorted(range(len(update)), key=lambda h: (-abs(update[h]), h))[:room]
+    ballot = [sign(update[h]) if h in best else 0 for h in range(len(update))]
+    if settings["target"] == "ballot":
+        return [sign(u) for u in update] if raw else ballot, ballot
+    if settings["target"] == "update":
+        return [sign(u) for u in update], ballot
+    if settings["target"] == "parameters" or raw:
+        claim = [sign(after) for after in local]
+    else:
+        voting = [abs(float(update[h])) for h in best if update[h] != 0]
+        step = (math.fsum(voting) / len(voting) if voting else 0.0) if settings["step"] == "avg" else settings["step"]
+        step = type(start[0])(step)
+        claim = [sign(before + step * b) for before, b in zip(start, ballot, strict=True)]
+    if settings["baseline"] == "idle":
+        claim = [c - sign(before) for c, before in zip(claim, start, strict=True)]
+    return claim, ballot
+
+
+def moved(window, ulps):
+    """The sign of the movement of one entry from the first to the last of its values."""
+    distance = window[-1] - window[0]
+    return 0 if abs(distance) <= ulps * np.spacing(max(map(abs, window))) else sign(distance)
+
+
+def expected(rounds, settings):
+    """The credits of every round whose future is known."""
+    horizon, credits = settings["horizon"], {}
+    for t in range(len(rounds) - horizon):
+        here, future = rounds[t], rounds[t + 1 : t + horizon + 1]
+        credits[here.number] = dict.fromkeys(here.clients, 0)
+        for layer in here.start:
+            if settings["drift"] == "movement":
+                ends = [single(round.end[layer]) for round in (here, *future)]
+                drift = [moved(window, settings["ulps"]) for window in zip(*ends, strict=True)]
+            else:
+                ballots = [
+                    examined(single(round.start[layer]), single(model[layer]), settings)[1]
+                    for round in future
+                    for model in round.local.values()
+                ]
+                drift = [sign(sum(votes)) for votes in zip(*ballots, strict=True)]
+            for client, model in here.local.items():
+                claim, _ = examined(single(here.start[layer]), single(model[layer]), settings)
+                credits[here.number][client] += sum(c * d for c, d in zip(claim, drift, strict=True))
+    return credits
+
+
+@steady
+@given(federations(rounds=st.integers(2, 5)), options(tail="drop"))
+def test_coast_is_its_formulas(rounds, settings):
+    assert show(CoAst(**settings), rounds).credits == expected(rounds, settings)
