@@ -15,6 +15,7 @@
 from fedcoast.assessors import METHODS, Assessor, CoAst
 from fedcoast.assessors.assessment import Assessment
 from fedcoast.assessors.assessor import Observer
+from fedcoast.assessors.comparison import Comparison, compare
 from fedcoast.errors import BadFile, BadRound, BadSetting, BadUpload, FedcoastError, MissingExtra
 from fedcoast.rounds import BFloat16, LazyModels, Recorder, Round, read_about, replay
 
@@ -30,12 +31,14 @@ __all__ = [
     "BadSetting",
     "BadUpload",
     "CoAst",
+    "Comparison",
     "FedcoastError",
     "LazyModels",
     "MissingExtra",
     "Observer",
     "Recorder",
     "Round",
+    "compare",
     "read_about",
     "replay",
 ]

@@ -1,13 +1,13 @@
 """CoAst on fixture A, against numbers computed by independent scripts at full precision."""
 
-import fixture_a
 import numpy as np
 import pytest
-from fixture_a import CLIENTS, LAYERS, as_vector, own
 
+import fixture_a
 from fedcoast import CoAst
 from fedcoast.formulas.drift import agreement, movement, votes
 from fedcoast.formulas.ternary import ballot, kept, signs
+from fixture_a import CLIENTS, LAYERS, as_vector, own
 
 TARGETS = {"pruned_update": "ballot", "pruned_params": "pruned", "raw_params": "parameters", "raw_update": "update"}
 
@@ -88,7 +88,7 @@ ATTACKS = [
 ]
 
 
-@pytest.mark.parametrize("change,expected", ATTACKS, ids=[change.__name__ for change, _ in ATTACKS])
+@pytest.mark.parametrize(("change", "expected"), ATTACKS, ids=[change.__name__ for change, _ in ATTACKS])
 @pytest.mark.parametrize("target", ["pruned_update", "pruned_params", "raw_params"])
 def test_attacks_score_as_the_vector_says(change, expected, target):
     assert scores(assess("inloop", target, change)) == expected[target]

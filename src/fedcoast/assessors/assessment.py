@@ -58,7 +58,7 @@ class Assessment:
     @property
     def ranking(self) -> tuple[Client, ...]:
         """The clients from the best down."""
-        return tuple(sorted(self.clients, key=lambda client: -self.scores[client]))
+        return tuple(sorted(self.clients, key=self.ranks.__getitem__))
 
     def spearman(self, truth: Mapping[Client, float]) -> float:
         """How well the scores rank the clients as the truth does: 1 alike, −1 reversed, NaN if one is constant."""
@@ -69,7 +69,7 @@ class Assessment:
         return sum(client in names for names in self.quarantined.values())
 
     def to_json(self) -> str:
-        clients = self.clients
+        clients, mean, ranks = self.clients, self.mean, self.ranks
         return json.dumps(
             {
                 "format": FORMAT,
@@ -79,8 +79,8 @@ class Assessment:
                 "clients": [client_to_json(client) for client in clients],
                 "scores": [self.scores[client] for client in clients],
                 "seen": [self.seen[client] for client in clients],
-                "mean": [None if self.seen[c] == 0 else self.mean[c] for c in clients],
-                "ranks": [self.ranks[client] for client in clients],
+                "mean": [mean[client] if self.seen[client] else None for client in clients],
+                "ranks": [ranks[client] for client in clients],
                 "pending": self.pending,
                 "credits": {str(number): [of.get(client) for client in clients] for number, of in self.credits.items()},
                 "quarantined": {
@@ -107,7 +107,7 @@ class Assessment:
                 credits={int(n): _present(clients, row) for n, row in data["credits"].items()},
                 quarantined={int(n): _present(clients, row) for n, row in data["quarantined"].items()},
             )
-        except (KeyError, TypeError, AttributeError, json.JSONDecodeError, ValueError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
             if isinstance(error, BadFile):
                 raise
             raise BadFile(f"this is not an assessment in JSON ({type(error).__name__}: {error})") from error
@@ -116,25 +116,22 @@ class Assessment:
         """One row a client, best first; a column for each round holds its credit, or why it was quarantined."""
         numbers = sorted({*self.credits, *self.pending, *self.quarantined})
         heads = [f"round {n}" + (" pending" if n in self.pending else "") for n in numbers]
-        out = io.StringIO()
-        write = csv.writer(out, lineterminator="\n").writerow
-        write(_COLUMNS + heads)
-        settings = json.dumps(self.settings)
+        rows = [_row(_COLUMNS + heads)]
+        settings, mean, ranks = json.dumps(self.settings), self.mean, self.ranks
         for client in self.ranking:
-            mean = self.mean[client] if self.seen[client] else ""
             fixed = [
                 _escape(str(client)),
                 type(client).__name__,
-                self.ranks[client],
+                ranks[client],
                 repr(self.scores[client]),
-                mean,
+                mean[client] if self.seen[client] else "",
                 self.seen[client],
                 self.dropped(client),
                 self.method,
                 settings,
             ]
-            write(fixed + [self._cell(number, client) for number in numbers])
-        return out.getvalue()
+            rows.append(_row(fixed + [self._cell(number, client) for number in numbers]))
+        return "".join(rows)
 
     def _cell(self, number: int, client: Client) -> str:
         if client in self.quarantined.get(number, {}):
@@ -145,13 +142,16 @@ class Assessment:
     @classmethod
     def from_csv(cls, text: str) -> "Assessment":
         """Read back what `to_csv` wrote. An assessment without clients has no rows, so it cannot come back."""
-        rows = list(csv.reader(io.StringIO(text)))
+        try:
+            rows = list(csv.reader(io.StringIO(text, newline="")))
+        except csv.Error as error:
+            raise BadFile(f"this is not an assessment in CSV ({error})") from error
         if len(rows) < 2 or rows[0][: len(_COLUMNS)] != _COLUMNS:
             raise BadFile(f"an assessment in CSV starts with the columns {', '.join(_COLUMNS)} and has a row a client")
         heads = [head.split() for head in rows[0][len(_COLUMNS) :]]
         try:
             scores, seen = {}, {}
-            given: dict[int, dict[Client, float]] = {}
+            given: dict[int, dict[Client, float]] = {int(head[1]): {} for head in heads if head[-1] != "pending"}
             reasons: dict[int, dict[Client, str]] = {}
             for row in rows[1:]:
                 client: Client = int(row[0].removeprefix("'")) if row[1] == "int" else row[0].removeprefix("'")
@@ -188,12 +188,13 @@ class Assessment:
         if truth is not None:
             table.add_column("planted rank", justify="right")
             planted = dict(zip(truth, paper_ranks(list(truth.values())), strict=True))
+        mean, ranks = self.mean, self.ranks
         for client in self.ranking:
-            mean = f"{self.mean[client]:,.2f}" if self.seen[client] else "–"
-            numbers = [f"{self.scores[client]:,}", str(self.seen[client]), mean]
+            per_round = f"{mean[client]:,.2f}" if self.seen[client] else "–"
+            numbers = [f"{self.scores[client]:,}", str(self.seen[client]), per_round]
             numbers += [str(self.dropped(client) or "")] if any_dropped else []
             numbers += [] if truth is None else [str(planted[client])]
-            table.add_row(str(self.ranks[client]), Text(printable(client)), *numbers)
+            table.add_row(str(ranks[client]), Text(printable(client)), *numbers)
         if self.pending:
             table.caption = f"not final yet: round {', '.join(map(str, self.pending))}"
         return table
@@ -225,6 +226,12 @@ def _present(clients: list[Client], row: Iterable[Any]) -> dict[Client, Any]:
 def _escape(text: str) -> str:
     # A spreadsheet runs a cell that starts like a formula; a leading apostrophe keeps it text.
     return "'" + text if text.startswith(_FORMULA_STARTS) else text
+
+
+def _row(cells: list[Any]) -> str:
+    out = io.StringIO()
+    csv.writer(out).writerow(cells)  # its own line end, \r\n, makes it quote both characters in a name
+    return out.getvalue().removesuffix("\r\n") + "\n"
 
 
 def _number(text: str) -> float:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol
 
 from fedcoast.assessors.assessment import Assessment
 from fedcoast.assessors.ledger import Credits, Ledger, totals
-from fedcoast.errors import BadFile, BadRound, BadSetting, Client
+from fedcoast.errors import BadFile, BadRound, BadSetting, Client, FedcoastError
 from fedcoast.rounds.arrays import Array, read
 from fedcoast.rounds.layout import Layout
 from fedcoast.rounds.round import Policy, Round, check_policy
@@ -37,6 +37,9 @@ class Assessor(ABC):
     """
 
     method: ClassVar[str]
+    takes_ballots: ClassVar[bool] = False  # whether rounds that hold ballots instead of whole uploads will do
+    remembers_everything: ClassVar[bool] = False  # whether its state has to grow with every round
+    credits_absent: ClassVar[bool] = False  # whether it infers what a client would have given in rounds it missed
 
     def __init__(self, bad_uploads: Policy = "quarantine") -> None:
         check_policy(bad_uploads)
@@ -49,9 +52,16 @@ class Assessor(ABC):
         """Look at one round; numbers must increase, and the model must keep its layers."""
         if self.last_round is not None and round.number <= self.last_round:
             raise BadRound(f"round numbers must increase; got {round.number} after {self.last_round}")
+        if round.pruned is not None and not self.takes_ballots:
+            raise BadSetting(
+                f"round {round.number} holds ballots of keep={round.pruned} only; {self.method} needs the whole"
+                " uploads. Record them whole, or ask CoAst, which can do with ballots"
+            )
         layout = round.layout()
-        if self._layout is not None and (change := self._layout.differs(layout)):
-            raise BadRound(f"round {round.number}: the model changed its layers: {change}; start a new assessor")
+        if self._layout is not None:
+            if change := self._layout.differs(layout):
+                raise BadRound(f"round {round.number}: the model changed its layers: {change}; start a new assessor")
+            layout = self._layout  # in the order of the first round, whatever order this one came in
         quarantined: dict[Client, str] = {}
         credits = self._take(round, layout, round.uploads(layout, self.bad_uploads, quarantined))
         self._ledger.enter(round.number, round.clients, quarantined, credits)
@@ -63,7 +73,7 @@ class Assessor(ABC):
         """Look at a round and return the credits that it makes final, by round and client.
 
         `uploads` yields the clients whose models can be used, one at a time; draw each before the next. Change nothing
-        of your own before the last of them was drawn.
+        of your own before all is computed: whatever raises leaves the assessor as it was.
         """
 
     @property
@@ -106,7 +116,7 @@ class Assessor(ABC):
         return {}, {}
 
     def _restore(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
-        """Take up what `_state` gave."""
+        """Take up what `_state` gave. Change nothing before everything was read."""
         if facts or arrays:
             raise BadFile(f"{self.method} remembers nothing beyond its credits; this state holds more")
 
@@ -131,17 +141,25 @@ class Assessor(ABC):
     def restore(self, path: str | Path) -> None:
         """Go on where a saved assessor of the same method and settings stood."""
         tensors, header = read_tensors(Path(path))
-        if header.get("format") != STATE_FORMAT or header.get("version") != STATE_VERSION:
+        form = (header.get("format"), header.get("version")) if isinstance(header, dict) else None
+        if form != (STATE_FORMAT, STATE_VERSION):
             raise BadFile(f"{path} holds no state of an assessor that this version of fedcoast can read")
+        try:
+            self._check_settings(path, {"method": header["method"], **header["settings"]})
+            ledger, last_round = Ledger.from_json(header["ledger"]), header["last_round"]
+            layout = None if header["layout"] is None else Layout.from_json(header["layout"])
+            self._restore(header["facts"], {name: read(array)[0] for name, array in tensors.items()})
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            if isinstance(error, FedcoastError):
+                raise
+            raise BadFile(f"{path} is not as an assessor saves it ({error!r}); it was altered") from error
+        self._ledger, self.last_round, self._layout = ledger, last_round, layout
+
+    def _check_settings(self, path: str | Path, theirs: dict[str, Any]) -> None:
         mine = {"method": self.method, **self._all_settings()}
-        theirs = {"method": header["method"], **header["settings"]}
-        for option in mine.keys() | theirs.keys():
+        for option in (*mine, *theirs):
             if mine.get(option) != theirs.get(option):
                 raise BadSetting(
                     f"{path} was saved with {option}={theirs.get(option)!r}; this assessor has"
                     f" {option}={mine.get(option)!r}. Make it with the same settings"
                 )
-        self._restore(header["facts"], {name: read(array)[0] for name, array in tensors.items()})
-        self._ledger = Ledger.from_json(header["ledger"])
-        self.last_round = header["last_round"]
-        self._layout = None if header["layout"] is None else Layout.from_json(header["layout"])

@@ -13,7 +13,7 @@ Deviations: the paper contradicts itself on what is compared with the drift, on 
 changes; docs/paper-notes.md has each reading. `CoAst.paper()` is the text, `CoAst.research_code()` the public code.
 """
 
-from collections import deque
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -26,7 +26,8 @@ from fedcoast.assessors.ledger import Credits
 from fedcoast.errors import BadSetting, Client
 from fedcoast.formulas.aggregation import Step, adaptive_step
 from fedcoast.formulas.drift import agreement, movement, vote_drift, votes
-from fedcoast.formulas.ternary import Floats, Signs, ballot, signs
+from fedcoast.formulas.selection import quick_ballot
+from fedcoast.formulas.ternary import Floats, Signs, signs
 from fedcoast.rounds.arrays import Array, arithmetic
 from fedcoast.rounds.clients import client_from_json, client_to_json
 from fedcoast.rounds.layout import Entry, Layout
@@ -65,13 +66,15 @@ class CoAst(Assessor):
               slice(-50, None) is a sliding window of fifty
     tail      rounds whose future is cut short: "drop" leaves them pending, "truncate" values them with what
               future there is, provisionally; they stay pending
-    ulps      movement of at most this many units in the last place is float rounding and counts as none
+    ulps      movement of at most this many units in the last place (of float32 for half floats) is float rounding
+              and counts as none; 4 do for ten clients, a server that adds up N float32 models needs about N/2
     small     a tensor of which `keep` is less than one entry: "one" entry votes, "none", or "raw" (the whole
               tensor is taken unpruned, as the public research code does)
     bad_uploads  "quarantine" (leave the client out of that round, log it, count it) or "raise"
     """
 
     method = "coast"
+    takes_ballots = True
 
     def __init__(
         self,
@@ -102,7 +105,7 @@ class CoAst(Assessor):
         self.layers, self.rounds, self.tail = layers, rounds, tail
         self.ulps, self.small = ulps, small
         describe(layers)
-        self._held: deque[_Held] = deque()
+        self._held: list[_Held] = []
 
     @classmethod
     def paper(cls, **changes: Any) -> "CoAst":
@@ -131,12 +134,9 @@ class CoAst(Assessor):
         }
 
     def _take(self, round: Round, layout: Layout, uploads: Uploads) -> Credits:
-        if round.pruned is not None and (self.target not in ("ballot", "pruned") or round.pruned != self.keep):
-            raise BadSetting(
-                f"round {round.number} holds ballots of keep={round.pruned} only; CoAst with keep={self.keep},"
-                f" target={self.target!r} needs the whole uploads. Use keep={round.pruned}, target 'ballot' or 'pruned'"
-            )
         chosen = choose(self.layers, layout)
+        if round.pruned is not None:
+            self._check_ballots_do(round, chosen)
         start = [arithmetic(array) for array in _pick(round.read_start(layout), chosen)]
         end = _pick(round.read_end(layout), chosen)
         claims: dict[Client, list[Signs]] = {}
@@ -147,26 +147,37 @@ class CoAst(Assessor):
             claims[client] = [claim for claim, _ in both]
             if self.drift == "votes":
                 ballots.append([votes_cast for _, votes_cast in both])
+            del model, local  # before the next one is loaded
         if self.drift == "movement":
             trace: list[Array] = [arithmetic(array).copy() for array in end]
         else:
             silence = [np.zeros(array.size, dtype=np.int8) for array in start]
             trace = [votes(of_layer) for of_layer in zip(silence, *ballots, strict=True)]
-        self._held.append(_Held(round.number, claims, trace))
-        if len(self._held) <= self.horizon:
-            return {}
-        credits = self._credit(0)
-        return {self._held.popleft().number: credits}
+        held = [*self._held, _Held(round.number, claims, trace)]
+        final = {held[0].number: self._credit(held)} if len(held) > self.horizon else {}
+        self._held = held[len(final) :]
+        return final
+
+    def _check_ballots_do(self, round: Round, chosen: Sequence[Entry]) -> None:
+        wholly = self.target not in ("ballot", "pruned") or round.pruned != self.keep
+        sizes = self.target == "pruned" and self.step == "avg"
+        raw = self.small == "raw" and any(self._too_small(entry.size) for entry in chosen)
+        if wholly or sizes or raw:
+            raise BadSetting(
+                f"round {round.number} holds ballots of keep={round.pruned} only; CoAst with keep={self.keep},"
+                f" target={self.target!r}, step={self.step!r}, small={self.small!r} needs the whole uploads."
+                f" Use keep={round.pruned}, target 'ballot' or 'pruned', a step that is a number and small 'one'"
+            )
 
     def _examine(self, start: Floats, local: Floats) -> tuple[Signs, Signs]:
         """The claim of one tensor (signs of the target, less those of an idle client) and its ballot."""
         with np.errstate(over="ignore"):  # the difference of two huge numbers is infinite, and its sign right
             update = local - start
-        too_small = int(update.size * self.keep) == 0
+        too_small = self._too_small(update.size)
         if too_small and self.small == "none":
             cast = np.zeros(update.size, dtype=np.int8)
         else:
-            cast = signs(update) if too_small and self.small == "raw" else ballot(update, self.keep)
+            cast = signs(update) if too_small and self.small == "raw" else quick_ballot(update, self.keep)
         if self.target == "ballot":
             return cast, cast
         if self.target == "update":
@@ -175,27 +186,30 @@ class CoAst(Assessor):
             claim = signs(local)
         else:
             step = adaptive_step(update, self.keep) if self.step == "avg" else self.step
-            claim = signs(start.ravel() + (step * cast).astype(start.dtype))
+            with np.errstate(over="ignore"):
+                claim = signs(start.ravel() + (step * cast).astype(start.dtype))
         return (claim - signs(start) if self.baseline == "idle" else claim), cast
 
-    def _credit(self, index: int) -> dict[Client, float]:
-        """The credits of a held round from the rounds held after it (at most `horizon`)."""
-        window = [self._held[i].trace for i in range(index, min(index + self.horizon + 1, len(self._held)))]
-        by_layer: Iterable[Sequence[Any]] = zip(*window, strict=True)
+    def _too_small(self, size: int) -> bool:
+        return int(size * self.keep) == 0
+
+    def _credit(self, held: Sequence[_Held]) -> dict[Client, float]:
+        """The credits of the first of these rounds, from those after it."""
+        by_layer: Iterable[Sequence[Any]] = zip(*(round.trace for round in held), strict=True)
         if self.drift == "movement":
             drift = [movement(models, self.ulps) for models in by_layer]
         else:
             drift = [vote_drift(of_layer[1:]) for of_layer in by_layer]
         return {
             client: sum(agreement(claim, way) for claim, way in zip(claims, drift, strict=True))
-            for client, claims in self._held[index].claims.items()
+            for client, claims in held[0].claims.items()
         }
 
     def _credits(self) -> Credits:
         credits = super()._credits()
         if self.tail == "truncate":
             for index in range(len(self._held) - 1):
-                credits[self._held[index].number] = self._credit(index)
+                credits[self._held[index].number] = self._credit(self._held[index:])
         return credits
 
     def _counted(self, credits: Credits) -> Credits:
@@ -217,7 +231,7 @@ class CoAst(Assessor):
         return {"pending": pending}, arrays
 
     def _restore(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
-        self._held = deque()
+        held = []
         for place, round in enumerate(facts["pending"]):
             layers = range(sum(name.startswith(f"{place}.trace.") for name in arrays))
             claims = {
@@ -225,7 +239,8 @@ class CoAst(Assessor):
                 for seat, client in enumerate(round["clients"])
             }
             trace = [arrays[f"{place}.trace.{layer}"] for layer in layers]
-            self._held.append(_Held(round["number"], claims, trace))
+            held.append(_Held(round["number"], claims, trace))
+        self._held = held
 
 
 def _pick(model: dict[str, Array], entries: Iterable[Entry]) -> list[Array]:
@@ -233,7 +248,7 @@ def _pick(model: dict[str, Array], entries: Iterable[Entry]) -> list[Array]:
 
 
 def _check_word(option: str, value: str, words: tuple[str, ...]) -> None:
-    if value not in words:
+    if not isinstance(value, str) or value not in words:
         raise BadSetting(f"{option} must be one of {', '.join(map(repr, words))}; got {value!r}")
 
 
@@ -241,15 +256,17 @@ def _check_numbers(keep: float, step: Step, horizon: int, ulps: float, rounds: s
     if not _is_number(keep) or not 0 < keep <= 1:
         hint = f" (did you mean {keep / 100:.2f}?)" if _is_number(keep) and 1 < keep <= 100 else ""
         raise BadSetting(f"keep must lie in (0, 1], the share of each layer that votes; got {keep!r}{hint}")
-    if step != "avg" and (not _is_number(step) or not 0 < float(step) < float("inf")):
+    if not (isinstance(step, str) and step == "avg") and not (_is_number(step) and float(step) > 0):
         raise BadSetting(f"step must be a positive number, how far a vote moves a parameter, or 'avg'; got {step!r}")
     if isinstance(horizon, bool) or not isinstance(horizon, int) or horizon < 1:
         raise BadSetting(f"horizon must be an integer of at least 1, the rounds of future; got {horizon!r}")
-    if not _is_number(ulps) or not 0 <= ulps < float("inf"):
+    if not _is_number(ulps) or ulps < 0:
         raise BadSetting(f"ulps must be a number of at least 0; got {ulps!r}")
-    if not isinstance(rounds, slice) or rounds.step not in (None, 1):
+    numbers = (rounds.start, rounds.stop, rounds.step) if isinstance(rounds, slice) else ("none",)
+    if not all(number is None or type(number) is int for number in numbers) or rounds.step not in (None, 1):
         raise BadSetting(f"rounds must be a slice such as slice(10, None), in steps of one; got {rounds!r}")
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """A finite one; Python's integers know no bound, floats do."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max

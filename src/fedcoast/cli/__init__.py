@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from fedcoast import FedcoastError, MissingExtra, __version__
-from fedcoast.cli import answers, data, lab
+from fedcoast.cli import answers, comparing, data, lab
 from fedcoast.cli.screen import complain
 
 REFUSED = 3
@@ -21,6 +21,7 @@ app = typer.Typer(
     "4 too few rounds for an answer yet, 5 a missing extra, 130 interrupted.",
 )
 app.command()(answers.assess)
+app.command()(comparing.compare)
 app.command("import")(answers.import_)
 app.command()(lab.demo)
 app.command()(lab.simulate)

@@ -1,0 +1,86 @@
+"""Fed-PCA as the public CoAst research code computes it, for whoever reproduces that paper's table, faults and all.
+
+    codes    ⌊255·(θ − min θ/(max θ − min θ))⌋ of the client's own parameters, cut to 0 … 255
+    bonus    the first 1000 parameters; halves are the first and the second half of the model
+    score    Σ_t Q_i^t against all peers, as Fed-PCA has it, but codes that are equal never count as correlated
+
+Paper: the "PCA" column of Wu et al., "CoAst", ACM MM 2024, table 1; code: github.com/2016312357/CoAst,
+src/baseline_analyze_pca.py.
+Needs: the clients' uploads; no validation data. A round of one client is undefined and gives no credit.
+Cost: O(rounds · clients² · (parameters + 256²)); holds a round's codes, one byte a client and parameter.
+Deviations: from Fed-PCA in four ways, each a slip of that code: parameters instead of updates; a bracket closed too
+late, so that 255·(max − min) codes are used, on each client's own scale; equal codes skipped; sets meant to be
+shuffled and not. Where a model's first half holds no more than 1000 parameters that code stops with an error; here
+half of that half earns the bonus. To compare methods, use `FedPCA`.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from fedcoast.assessors.assessor import Assessor, Uploads
+from fedcoast.assessors.ledger import Credits
+from fedcoast.assessors.options import check_seed
+from fedcoast.assessors.updates import pick
+from fedcoast.errors import BadRound
+from fedcoast.formulas.peers import Codes, draw_pairs, peer_score
+from fedcoast.formulas.ternary import Floats
+from fedcoast.rounds.arrays import arithmetic
+from fedcoast.rounds.layout import Layout
+from fedcoast.rounds.round import Policy, Round
+
+LEVELS = 256
+BONUS = 1000
+
+
+class FedPCAResearchCode(Assessor):
+    """The sum of the scores of that code; `seed` decides, with the round's number, the pairs of the penalty."""
+
+    method = "fed-pca-research-code"
+
+    def __init__(self, seed: int = 0, bad_uploads: Policy = "quarantine") -> None:
+        super().__init__(bad_uploads)
+        check_seed(seed)
+        self.seed = seed
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"seed": self.seed}
+
+    def _take(self, round: Round, layout: Layout, uploads: Uploads) -> Credits:
+        codes = {
+            client: research_codes([arithmetic(array) for array in pick(model, layout.voting)])
+            for client, model in uploads
+        }
+        size = sum(entry.size for entry in layout.voting)
+        if size < 4:
+            raise BadRound(f"this needs a model of four parameters at least; got {size}")
+        if len(codes) < 2:
+            return {}
+        first_half = size // 2
+        bonus = np.arange(BONUS if first_half > BONUS else first_half // 2)
+        half = np.repeat(np.array([0, 1], dtype=np.uint8), [first_half, size - first_half])
+        rng = np.random.default_rng([self.seed, round.number])
+        credits = {}
+        for client, own in codes.items():
+            scores = [
+                peer_score(own, theirs, half, bonus, LEVELS, draw_pairs(half, bonus, rng, apart=False), diagonal=False)
+                for other, theirs in codes.items()
+                if other != client
+            ]
+            credits[client] = sum(scores) / len(scores)
+        return {round.number: credits}
+
+
+def research_codes(model: list[Floats]) -> Codes:
+    """The codes of one client's parameters, with the bracket where that code has it, in the parameters' own type.
+
+    >>> research_codes([np.array([-0.1, 0.0, 0.1, 0.2])]).tolist()
+    [59, 85, 110, 136]
+    """
+    least = min(layer.min() for layer in model)
+    most = max(layer.max() for layer in model)
+    with np.errstate(over="ignore", divide="ignore"):
+        slip = least / (least.dtype.type(1e-20) + most - least)
+        shifted = [(LEVELS - 1) * (layer.ravel() - slip) for layer in model]
+    return np.concatenate([np.clip(layer, 0, LEVELS - 1).astype(np.uint8) for layer in shifted])

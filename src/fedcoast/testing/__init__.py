@@ -1,0 +1,6 @@
+"""For whoever writes a method: the contract that every assessor keeps, and a small federation to try it on."""
+
+from fedcoast.testing.contract import CHECKS, BrokenContract, check_assessor
+from fedcoast.testing.toy import Quadratic, toy_rounds, toy_utility
+
+__all__ = ["CHECKS", "BrokenContract", "Quadratic", "check_assessor", "toy_rounds", "toy_utility"]
