@@ -56,8 +56,17 @@ def movement(models: Sequence[Floats], ulps: float) -> Signs:
             scale = np.abs(flat[0])
             for model in flat[1:]:
                 np.maximum(scale, np.abs(model), out=scale)
-            result[np.abs(distance) <= ulps * np.spacing(scale)] = 0
+            result[_still(np.abs(distance), scale, ulps)] = 0
     return result
+
+
+def _still(distance: Floats, scale: Floats, ulps: float) -> NDArray[np.intp]:
+    """Where distance ≤ ulps · spacing(scale). The spacing is dear, and never above ε · scale: few need it."""
+    limits = np.finfo(scale.dtype)
+    bound = np.maximum(scale * limits.eps, limits.smallest_subnormal)
+    bound *= ulps
+    near = np.flatnonzero(distance <= bound)
+    return near[distance[near] <= ulps * np.spacing(scale[near])]
 
 
 def agreement(claim: Signs, drift: Signs) -> int:

@@ -1,0 +1,1 @@
+"""Five sites learn to read digits together."""

@@ -1,0 +1,78 @@
+"""A `Round` from what a Flower server has in its hands: the model it sent, the uploads, the model it made of them."""
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from fedcoast.errors import BadRound, Client
+from fedcoast.flower.ballots import model_of_ballots
+from fedcoast.flower.identity import Roll
+from fedcoast.flower.layers import Kinds, Layers, read_global, read_upload
+from fedcoast.flower.replies import Upload
+from fedcoast.rounds import LazyModels, Round
+from fedcoast.rounds.layout import Model
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Everything about one round, before it is a `Round`. No `end` means that the strategy kept the old model.
+
+    `weighted_by` is the key of the weight in what clients say; `factors` are what an operator's action made of it.
+    """
+
+    start: Layers
+    roll: Roll
+    end: Layers | None
+    weighted_by: tuple[str, ...] = ()
+    factors: Mapping[str, float] = field(default_factory=dict)
+    metrics: Mapping[str, object] = field(default_factory=dict)
+
+
+def assemble(number: int, seen: Seen, kinds: Kinds, buffers: Collection[str]) -> Round:
+    """The round, its uploads read one client at a time when an observer asks for them."""
+    start = read_global(seen.start, kinds)
+    uploads = seen.roll.clients
+    return Round(
+        number=number,
+        start=start,
+        local=LazyModels({client: _loader(upload, start, kinds) for client, upload in uploads.items()}),
+        end=start if seen.end is None else read_global(seen.end, kinds),
+        weights=_weights(seen),
+        buffers=buffers,
+        quarantined=seen.roll.refused,
+        metrics={key: value for key, value in seen.metrics.items() if _finite(value)},  # type: ignore[misc]
+        pruned=_share(number, uploads),
+    )
+
+
+def _loader(upload: Upload, start: Model, kinds: Kinds) -> Callable[[], Model]:
+    def load() -> Model:
+        layers = upload.layers(kinds)
+        return read_upload(layers, kinds) if upload.ballots is None else model_of_ballots(layers, start, upload.ballots)
+
+    return load
+
+
+def _share(number: int, uploads: Mapping[str, Upload]) -> float | None:
+    shares = {upload.ballots.keep for upload in uploads.values() if upload.ballots is not None}
+    if len(shares) > 1:
+        raise BadRound(
+            f"round {number}: clients uploaded votes of different shares ({', '.join(map(str, sorted(shares)))});"
+            " the server tells them the share, so they must run the same version of fedcoast"
+        )
+    return next(iter(shares), None)
+
+
+def _weights(seen: Seen) -> dict[Client, float] | None:
+    """The weights, if every client sent a usable one: they are a fact of the round that no score needs."""
+    weights: dict[Client, float] = {}
+    for client, upload in seen.roll.clients.items():
+        said = next((upload.said[key] for key in seen.weighted_by if key in upload.said), None)
+        if not _finite(said) or said < 0:  # type: ignore[operator]
+            return None
+        weights[client] = float(said) * seen.factors.get(client, 1.0)  # type: ignore[arg-type]
+    return weights or None
+
+
+def _finite(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

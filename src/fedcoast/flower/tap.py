@@ -1,0 +1,169 @@
+"""`watch(grid, *observers)`: the same rounds without touching the strategy; for custom loops and strategies.
+
+A tap sees what passes through the grid: train messages carry the model before the round, replies the uploads, and the
+next model that is sent out (to be evaluated, or to be trained) is the model after the round. Only the last round has no
+next message unless there is an evaluation: `finish(result.arrays)` closes it.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from flwr.app import ArrayRecord, Message, RecordDict
+from flwr.serverapp import Grid
+
+from fedcoast.assessors.assessor import Observer
+from fedcoast.flower.assembly import Seen
+from fedcoast.flower.identity import Resolver
+from fedcoast.flower.layers import Layers, Unreadable, layers_of
+from fedcoast.flower.replies import SECURE, Upload, gather
+from fedcoast.flower.witness import Metrics, Witness
+from fedcoast.rounds.layout import NORMALISATION_STATISTICS
+
+if TYPE_CHECKING:
+    from flwr.proto.node_pb2 import NodeInfo
+    from flwr.supercore.run import Run
+
+WEIGHTS = ("num-examples", "num_examples")  # of the message API, and of clients of the old one
+
+
+def watch(
+    grid: Grid,
+    *observers: Observer,
+    identity: Resolver | None = None,
+    weighted_by: str | None = None,
+    buffers: Collection[str] = NORMALISATION_STATISTICS,
+) -> "Tap":
+    """The grid, and who contributes: `strategy.start(grid=watch(grid, CoAst()), …)`, or any loop that uses the grid.
+
+    `weighted_by` is the key under which clients send their weight; without it, "num-examples".
+    """
+    return Tap(grid, Witness(observers, identity, buffers), (weighted_by,) if weighted_by else WEIGHTS)
+
+
+class Tap(Grid):
+    """A grid that passes everything on, and shows rounds to observers. Made by `watch`."""
+
+    def __init__(self, grid: Grid, witness: Witness, weighted_by: Sequence[str]) -> None:
+        self.grid = grid
+        self._witness, self._weighted_by = witness, tuple(weighted_by)
+        self._rounds = 0
+        self._number = 0
+        self._start: Layers | None = None
+        self._uploads: list[Upload] = []
+        self._asked = 0
+        self._waiting: set[str] = set()
+
+    @property
+    def unobserved(self) -> dict[int, dict[str, str]]:
+        """Rounds that some observer did not take: number → observer (or "everyone") → reason."""
+        return self._witness.unobserved
+
+    def finish(self, arrays: ArrayRecord | None = None) -> Metrics:
+        """Close the last round with the final model (`result.arrays`); without one, the model stayed as it was."""
+        return self._close(None if arrays is None else layers_of(arrays))
+
+    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
+        messages = list(messages)
+        training = self._sent(messages)
+        replies = list(self.grid.send_and_receive(messages, timeout=timeout))
+        if training:
+            self._collect(replies)
+        return replies
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        messages = list(messages)
+        training = self._sent(messages)
+        ids = list(self.grid.push_messages(messages))
+        if training:
+            self._waiting.update(ids)
+        return ids
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        replies = list(self.grid.pull_messages(message_ids))
+        ours = [reply for reply in replies if reply.metadata.reply_to_message_id in self._waiting]
+        self._waiting -= {reply.metadata.reply_to_message_id for reply in ours}
+        if ours:
+            self._collect(ours)
+        return replies
+
+    def _sent(self, messages: list[Message]) -> bool:
+        """Look at what goes out; says whether the replies are uploads of a round."""
+        return bool(self._guarded(lambda: self._look(messages)))
+
+    def _look(self, messages: list[Message]) -> bool:
+        _refuse_secure_aggregation(messages)
+        training = [message for message in messages if message.metadata.message_type.partition(".")[0] == "train"]
+        sent = next((layers for message in messages if (layers := _model_in(message))), None)
+        if sent is None:
+            return False
+        if self._start is not None and self._uploads and sent.keys() == self._start.keys():
+            self._close(sent)
+        if not training:
+            return False
+        if sent != self._start:  # the same model to more nodes, before anyone answered, is the same round
+            self._rounds += 1
+            self._number = self._witness.number(self._rounds)
+            self._start, self._uploads, self._asked = sent, [], 0
+        if any(_model_in(message) != sent for message in training):
+            self._start = None
+            raise Unreadable("the clients were sent different models, so their updates cannot be compared")
+        self._asked += len(training)
+        self._witness.meet([message.metadata.dst_node_id for message in training], self.grid)
+        return True
+
+    def _collect(self, replies: list[Message]) -> None:
+        # By the bytes and at once: the strategy may empty or replace what it is given.
+        self._guarded(lambda: self._uploads.extend(gather(replies)))
+
+    def _close(self, end: Layers | None) -> Metrics:
+        if self._start is None:
+            return {}
+        start, uploads, self._start, self._uploads = self._start, self._uploads, None, []
+        roll = self._witness.call_roll(self._number, lambda: uploads)
+        told = self._witness.show(self._number, Seen(start, roll, end, self._weighted_by))
+        return told | {"fedcoast/absent": max(0, self._asked - roll.answered)}
+
+    def _guarded(self, act: Callable[[], object]) -> object:
+        try:
+            return act()
+        except Exception as error:
+            self._witness.refuse(self._number or self._witness.last_round + 1, str(error))
+            return None
+
+    def set_run(self, run: "Run") -> None:
+        self.grid.set_run(run)
+
+    @property
+    def run(self) -> "Run":
+        return self.grid.run
+
+    def create_message(
+        self, content: RecordDict, message_type: str, dst_node_id: int, group_id: str, ttl: float | None = None
+    ) -> Message:
+        return self.grid.create_message(content, message_type, dst_node_id, group_id, ttl)
+
+    def get_node_ids(self) -> Iterable[int]:
+        return self.grid.get_node_ids()
+
+    def get_nodes(self) -> "Iterable[NodeInfo]":
+        return self.grid.get_nodes()
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "grid":
+            raise AttributeError(name)
+        return getattr(self.grid, name)
+
+
+def _model_in(message: Message) -> Layers | None:
+    """The model that a message carries; where there are more records (control variates, …), the one named "arrays"."""
+    if not message.has_content():
+        return None
+    records = {key: record for key, record in message.content.items() if isinstance(record, ArrayRecord)}
+    chosen = records.get("arrays") or next(iter(records.values()), None)
+    return None if chosen is None or not len(chosen) else layers_of(chosen)
+
+
+def _refuse_secure_aggregation(messages: Iterable[Message]) -> None:
+    for message in messages:
+        if message.has_content() and any("secagg" in key for key in message.content):
+            raise Unreadable(SECURE)

@@ -1,0 +1,183 @@
+"""`TernaryFedAvg`: the paper's in-loop mode as a Flower strategy. Clients vote, and the votes move the model.
+
+    Θ^t = Θ^{t−1} + (α/N) · Σ_i Δ̃_i        (Wu et al., CoAst, ACM MM 2024, section 4.2)
+
+Every client has one vote an entry, whatever its number of examples; an entry nobody votes for keeps its value to the
+last bit. Layers that cannot vote: float buffers (batch-norm statistics) take the weighted mean, integers the largest.
+Statistics measured under a client's own weights fit the voted model badly: models with batch norm train worse here.
+
+Uploads may be whole models or votes (`BallotUpload`): model and scores are the same.
+"""
+
+import logging
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
+from flwr.serverapp import Grid
+from flwr.serverapp.strategy import FedAvg
+
+from fedcoast.errors import BadSetting, FedcoastError
+from fedcoast.flower.ballots import BUFFERS, KEEP, STEPS, cast_ballots, read_ballot, update_of
+from fedcoast.flower.layers import Kinds, Layers, Unreadable, kinds_of, layers_of, read_global, read_upload, record_of
+from fedcoast.flower.replies import Upload, upload_in
+from fedcoast.formulas.aggregation import Step, adaptive_step, mean
+from fedcoast.formulas.drift import votes
+from fedcoast.formulas.ternary import Floats, Signs
+from fedcoast.rounds.arrays import Array
+from fedcoast.rounds.layout import NORMALISATION_STATISTICS, Entry, Layout, layout_of
+
+_log = logging.getLogger("fedcoast")
+
+
+@dataclass
+class _Voter:
+    """One usable upload, reduced to its packed votes and what cannot vote."""
+
+    ballots: Layers
+    steps: Mapping[str, float]
+    rest: dict[str, Array] = field(default_factory=dict)
+    weight: float = 1.0
+
+
+class TernaryFedAvg(FedAvg):
+    """FedAvg by votes: `keep` is the share of each layer that votes (r), `step` how far a vote moves an entry (α).
+
+    `step` may be "avg": each client's votes then go as far as the mean of its updates that vote. `buffers` are patterns
+    of layers nobody trains. Everything else is as in Flower's FedAvg. A round's metrics tell the bytes of the uploads
+    (`fedcoast/upload-bytes`) and what whole models would have been (`fedcoast/upload-bytes-whole`).
+    """
+
+    def __init__(
+        self,
+        keep: float = 0.10,
+        step: Step = 0.02,
+        buffers: Sequence[str] = NORMALISATION_STATISTICS,
+        **options: Any,
+    ) -> None:
+        _check(keep, step)
+        super().__init__(**options)
+        self.keep, self.step, self.buffers = float(keep), step, tuple(buffers)
+        self._sent: Layers = {}
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        self._sent = layers_of(arrays)
+        config[KEEP] = self.keep
+        config[STEPS] = self.step if self.step == "avg" else float(self.step)
+        config[BUFFERS] = list(self.buffers)
+        return super().configure_train(server_round, arrays, config, grid)
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        valid, _ = self._check_and_log_replies(list(replies), is_train=True)
+        kinds = kinds_of(self._sent)
+        start = read_global(self._sent, kinds)
+        voters, used = [], []
+        for reply in valid:
+            upload = upload_in(reply.metadata.src_node_id, reply.content)
+            try:
+                voters.append(self._voter(upload, start, kinds))
+                used.append(reply.content)
+            except FedcoastError as error:  # one bad upload must not spoil the model of all
+                _log.warning("round %d: node-%d does not vote: %s", server_round, upload.node_id, error)
+        if not voters:
+            return None, None
+        model = self._moved(start, voters)
+        metrics = MetricRecord(dict(self.train_metrics_aggr_fn(used, self.weighted_by_key)))
+        metrics["fedcoast/upload-bytes"] = sum(_size(content) for content in used)
+        metrics["fedcoast/upload-bytes-whole"] = len(used) * sum(map(len, self._sent.values()))
+        return record_of(model), metrics
+
+    def _voter(self, upload: Upload, start: dict[str, Array], kinds: Kinds) -> _Voter:
+        layout = layout_of(start, self.buffers)
+        layers = upload.layers(kinds)
+        weight = _weight(upload, self.weighted_by_key)
+        silent = [entry for entry in layout.entries if not entry.votes]
+        if upload.ballots is None:
+            model = layout.read(read_upload(layers, kinds))
+            ballots = cast_ballots(layout, start, model, self.keep)
+            steps = {entry.name: self._whole_step(start[entry.name], model[entry.name]) for entry in layout.voting}
+            return _Voter(ballots, steps, {entry.name: model[entry.name] for entry in silent}, weight)
+        if upload.ballots.keep != self.keep or upload.ballots.steps.keys() != {entry.name for entry in layout.voting}:
+            raise BadSetting(
+                f"votes of keep={self.keep} for {len(layout.voting)} layers are wanted; got keep={upload.ballots.keep}"
+                f" for {len(upload.ballots.steps)}: client and server must run the same version of fedcoast"
+            )
+        for entry in layout.voting:
+            read_ballot(entry.name, entry.size, layers[entry.name], self.keep)
+        _check_steps(upload.ballots.steps)
+        return _Voter(layers, upload.ballots.steps, _carried(silent, layers, kinds), weight)
+
+    def _whole_step(self, start: Array, model: Array) -> float:
+        return adaptive_step(update_of(start, model), self.keep) if self.step == "avg" else self.step
+
+    def _moved(self, start: dict[str, Array], voters: Sequence[_Voter]) -> dict[str, Array]:
+        layout = layout_of(start, self.buffers)
+        return {
+            entry.name: self._voted(entry, start[entry.name], voters) if entry.votes else _merged(entry, voters)
+            for entry in layout.entries
+        }
+
+    def _voted(self, entry: Entry, start: Floats, voters: Sequence[_Voter]) -> Floats:
+        ballots = [read_ballot(entry.name, entry.size, voter.ballots[entry.name], self.keep) for voter in voters]
+        return moved(start, ballots, [voter.steps[entry.name] for voter in voters] if self.step == "avg" else self.step)
+
+
+def moved(start: Floats, ballots: Sequence[Signs], step: float | Sequence[float]) -> Floats:
+    """`pruned_mean` for ballots that were cast elsewhere: with one step for all, or each client's own.
+
+    >>> moved(np.array([0.5, 0.5]), [np.int8([1, 0]), np.int8([0, -1])], 0.02).tolist()
+    [0.51, 0.49]
+    """
+    if isinstance(step, float | int):
+        move: Floats = votes(ballots) * (step / len(ballots))
+    else:
+        move = mean([size * one for size, one in zip(step, ballots, strict=True)])
+    there = start.ravel() + move.astype(start.dtype)
+    return np.where(move == 0, start.ravel(), there).reshape(start.shape)  # −0.0 + 0.0 would be +0.0
+
+
+def _merged(entry: Entry, voters: Sequence[_Voter]) -> Array:
+    arrays = [voter.rest[entry.name] for voter in voters]
+    if not np.issubdtype(np.dtype(entry.kind), np.floating):
+        return np.asarray(np.maximum.reduce(arrays))
+    weights = [voter.weight for voter in voters]
+    return mean(arrays, weights if sum(weights) > 0 else None)
+
+
+def _carried(entries: Sequence[Entry], layers: Layers, kinds: Kinds) -> dict[str, Array]:
+    """The layers beside the votes that cannot vote: of the right shape and kind, or the upload is refused."""
+    held = {entry.name: layers[entry.name] for entry in entries}
+    return Layout(tuple(entries)).read(read_upload(held, {entry.name: kinds[entry.name] for entry in entries}))
+
+
+def _check_steps(steps: Mapping[str, float]) -> None:
+    for name, step in steps.items():
+        if not 0 <= step < math.inf:
+            raise Unreadable(f"the step of layer {name!r} must be a number ≥ 0; got {step}")
+
+
+def _weight(upload: Upload, key: str) -> float:
+    weight = upload.said.get(key)
+    if isinstance(weight, str) or weight is None or not 0 <= weight < math.inf:
+        raise Unreadable(f"the weight {key!r} must be a number ≥ 0; got {weight!r}")
+    return float(weight)
+
+
+def _size(content: Any) -> int:
+    """The bytes of the arrays of one reply, and of what belongs to them."""
+    return sum(record.count_bytes() for record in content.values())
+
+
+def _check(keep: object, step: object) -> None:
+    if not isinstance(keep, int | float) or isinstance(keep, bool) or not 0 < keep <= 1:
+        raise BadSetting(f"keep must lie in (0, 1], the share of each layer that votes; got {keep!r}")
+    number = isinstance(step, int | float) and not isinstance(step, bool) and 0 < step < float("inf")
+    if step != "avg" and not number:
+        raise BadSetting(f"step must be a positive number, how far a vote moves an entry, or 'avg'; got {step!r}")
