@@ -45,7 +45,7 @@ def accuracies(federation: Federation, round: Round) -> dict[str, float]:
 
 def run(smoke: bool) -> None:
     torch.set_num_threads(1)
-    rounds, seeds = (1, [0]) if smoke else (20, [0, 1, 2])
+    rounds, seeds = (1, [0]) if smoke else (10, [0, 1, 2])
     measured: dict[str, list[dict[str, float]]] = {}
     for seed in seeds:
         sizes = {"rounds": rounds, "clients": 2, "steps": 2 if smoke else 20, "batch": 32, "augment": False}
