@@ -21,7 +21,6 @@ from typing import Any, Literal
 import numpy as np
 
 from fedcoast.assessors.assessor import Assessor, Uploads
-from fedcoast.assessors.cores import spread_over_cores
 from fedcoast.assessors.layers import Layers, choose, describe
 from fedcoast.assessors.ledger import Credits
 from fedcoast.errors import BadSetting, Client
@@ -142,14 +141,13 @@ class CoAst(Assessor):
         end = _pick(round.read_end(layout), chosen)
         claims: dict[Client, list[Signs]] = {}
         ballots: list[list[Signs]] = []
-        with spread_over_cores(sum(entry.size for entry in chosen)) as spread:
-            for client, model in uploads:
-                local = [arithmetic(array) for array in _pick(model, chosen)]
-                both = list(spread(self._examine, start, local))
-                claims[client] = [claim for claim, _ in both]
-                if self.drift == "votes":
-                    ballots.append([votes_cast for _, votes_cast in both])
-                del model, local  # before the next one is loaded
+        for client, model in uploads:
+            local = [arithmetic(array) for array in _pick(model, chosen)]
+            both = [self._examine(before, after) for before, after in zip(start, local, strict=True)]
+            claims[client] = [claim for claim, _ in both]
+            if self.drift == "votes":
+                ballots.append([votes_cast for _, votes_cast in both])
+            del model, local  # before the next one is loaded
         if self.drift == "movement":
             trace: list[Array] = [arithmetic(array).copy() for array in end]
         else:
@@ -199,8 +197,7 @@ class CoAst(Assessor):
         """The credits of the first of these rounds, from those after it."""
         by_layer: Iterable[Sequence[Any]] = zip(*(round.trace for round in held), strict=True)
         if self.drift == "movement":
-            with spread_over_cores(sum(array.size for array in held[0].trace)) as spread:
-                drift = list(spread(lambda models: movement(models, self.ulps), by_layer))
+            drift = [movement(models, self.ulps) for models in by_layer]
         else:
             drift = [vote_drift(of_layer[1:]) for of_layer in by_layer]
         return {
