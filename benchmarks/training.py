@@ -2,10 +2,9 @@
 
     python -m benchmarks.training [--smoke]
 
-Each contender trains the same rounds of the same federation (CIFAR-10-shaped random images, TinyResNet, six clients:
-of five alike, two workers could do no better than 5/3);
-contenders take turns, and the fastest turn of each counts. A turn of `federate` is the time between two rounds, so
-starting the workers is not in it; it is reported apart.
+Each contender trains the same rounds of the same federation: CIFAR-10-shaped random images, TinyResNet, six clients
+(with five alike, two workers could gain no more than 5/3). Contenders take turns, and the fastest turn of each counts,
+the first left out: starting the workers is not in it.
 """
 
 import sys

@@ -1,0 +1,390 @@
+"""How often the 90 % intervals of `certainty` hold the truth: on simulated streams, and on federations of the lab.
+
+    python -m benchmarks.coverage [--smoke]
+
+Simulated streams have a truth that is known. For the lab, the same federation is trained under many seeds; the truth of
+one seed is the mean of the others, and its error is allowed for. Three kinds of chance are told apart: the luck of the
+rounds alone (batches, noise, who takes part), that and another first model, and that and other data for every client.
+Writes results/coverage.json and docs/certainty.md.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from benchmarks.record import keep
+from fedcoast.assessors import CoAst
+from fedcoast.formulas import uncertainty
+from fedcoast.formulas.uncertainty import Floats
+from fedcoast.lab.experiment import Experiment
+from fedcoast.lab.federation import Federation
+from fedcoast.lab.ground import prepare
+from fedcoast.lab.training import new_model
+from fedcoast.rounds import Round
+
+DOCS = Path(__file__).parents[1] / "docs" / "certainty.md"
+COMMAND = "python -m benchmarks.coverage"
+LEVEL, HORIZON, CLIENTS, DRAWS = 0.90, 2, 5, 1000
+EDGE = 1.6448536269514722  # of the middle 90 % of a normal distribution
+
+Luck = Callable[[np.random.Generator, int], Floats]
+Fresh = Literal["luck", "first model", "data"]
+
+
+def independent(rng: np.random.Generator, rounds: int) -> Floats:
+    return rng.normal(size=(rounds, CLIENTS))
+
+
+def moving_average(rng: np.random.Generator, rounds: int) -> Floats:
+    noise = rng.normal(size=(rounds + HORIZON, CLIENTS))
+    return np.asarray(sum(noise[lag : lag + rounds] for lag in range(HORIZON + 1)))
+
+
+def autoregressive(rng: np.random.Generator, rounds: int, memory: float) -> Floats:
+    noise = rng.normal(size=(rounds + 50, CLIENTS))
+    for at in range(1, len(noise)):
+        noise[at] += memory * noise[at - 1]
+    return noise[50:]
+
+
+STREAMS: dict[str, tuple[Luck, float]] = {
+    "independent": (independent, 1.0),
+    "shared over the horizon, MA(2)": (moving_average, 1.0),
+    "the same, fading to a quarter": (lambda r, n: moving_average(r, n) * np.geomspace(2, 0.5, n)[:, None], 1.0),
+    "skewed (exponential)": (lambda r, n: r.exponential(size=(n, CLIENTS)) - 1, 1.0),
+    "heavy tails (Student, 3 degrees)": (lambda r, n: r.standard_t(3, size=(n, CLIENTS)), 1.0),
+    "MA(2), seen in half of the rounds": (moving_average, 0.5),
+    "MA(2), seen in a quarter of the rounds": (moving_average, 0.25),
+    "outlasts the horizon, AR(0.5)": (lambda r, n: autoregressive(r, n, 0.5), 1.0),
+    "outlasts the horizon by far, AR(0.8)": (lambda r, n: autoregressive(r, n, 0.8), 1.0),
+}
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A federation of the lab under many seeds, and what is drawn anew for each."""
+
+    setting: str
+    fresh: Fresh
+    rounds: int = 42
+    participation: float = 1.0
+    seeds: int = 24
+
+    @property
+    def experiment(self) -> Experiment:
+        return Experiment(
+            dataset="digits",
+            model="mlp",
+            setting=self.setting,
+            rounds=self.rounds,
+            participation=self.participation,
+            batch=16,
+            learning_rate=0.005,
+            augment=False,
+            tests=10,
+        )
+
+    def federations(self) -> Iterator[Federation]:
+        first = self.experiment
+        ground = prepare(first)
+        model = {name: tensor.numpy().copy() for name, tensor in new_model(first, ground).state_dict().items()}
+        for seed in range(1, self.seeds + 1):
+            federation = Federation(replace(first, seed=seed))
+            if self.fresh != "data":
+                federation.ground = ground
+            if self.fresh == "luck":
+                federation.go_on(0, model)
+            yield federation
+
+    def streams(self) -> Floats:
+        """Credits by seed, round and client."""
+        return np.stack([credits(federation) for federation in self.federations()])
+
+
+LAB = (
+    Trained("noise", "luck"),
+    Trained("noise", "first model"),
+    Trained("noise", "data"),
+    Trained("noise", "luck", participation=0.6),
+    Trained("label-skew", "luck"),
+    Trained("label-skew", "data"),
+)
+
+
+def credits(rounds: Iterator[Round] | Federation) -> Floats:
+    assessor = CoAst(horizon=HORIZON)
+    for round in rounds:
+        assessor.observe(round)
+    table = assessor.assessment().credits
+    return np.array([[of.get(client, np.nan) for client in range(CLIENTS)] for of in table.values()])
+
+
+def ours(table: Floats, seed: int) -> Floats:
+    return uncertainty.deviations(table, HORIZON, DRAWS, seed)
+
+
+def one_at_a_time(table: Floats, seed: int) -> Floats:
+    """Rounds drawn singly: what they share with their neighbours is lost."""
+    left = uncertainty.residues(table, HORIZON + 1)
+    rng = np.random.default_rng(seed)
+    return np.asarray(rng.multinomial(len(left), np.full(len(left), 1 / len(left)), size=DRAWS) @ left)
+
+
+def trend_left_in(table: Floats, seed: int) -> Floats:
+    """The textbook's block bootstrap, which takes credits to be stationary."""
+    seen = np.maximum(1, (~np.isnan(table)).sum(axis=0))
+    left = np.nan_to_num(table - np.nansum(table, axis=0) / seen)
+    counts = uncertainty._times_drawn(np.random.default_rng(seed), DRAWS, len(left), HORIZON + 1)
+    return np.asarray(counts @ left)
+
+
+WAYS: dict[str, Callable[[Floats, int], Floats]] = {
+    "ours": ours,
+    "one round at a time": one_at_a_time,
+    "trend left in": trend_left_in,
+}
+
+
+class Tally:
+    """Intervals and the errors they were to hold."""
+
+    def __init__(self) -> None:
+        self.hits: list[bool] = []
+        self.pairs: list[bool] = []
+        self.widths: list[float] = []
+        self.errors: list[float] = []
+        self.unknown = 0
+
+    def note(self, luck: Floats, error: Floats) -> None:
+        half = uncertainty.half_widths(luck, LEVEL)
+        known = ~np.isnan(half)
+        self.unknown += int((~known).sum())
+        self.hits += (np.abs(error) <= half)[known].tolist()
+        self.widths += half[known].tolist()
+        self.errors += error[known].tolist()
+        both = known[1:] & known[:-1]
+        apart = uncertainty.half_widths(np.diff(luck, axis=1), LEVEL)
+        self.pairs += (np.abs(np.diff(error)) <= apart)[both].tolist()
+
+    def figures(self) -> dict[str, float]:
+        """Coverage of totals and of differences of neighbours; width against that of an oracle who knows the spread."""
+        oracle = EDGE * float(np.sqrt(np.mean(np.square(self.errors))))
+        return {
+            "intervals": len(self.hits),
+            "unknown": self.unknown,
+            "coverage": round(float(np.mean(self.hits)), 3),
+            "coverage of differences": round(float(np.mean(self.pairs)), 3),
+            "width": round(float(np.mean(self.widths)) / oracle, 2),
+        }
+
+
+def simulated(luck: Luck, seen: float, rounds: int, runs: int) -> dict[str, dict[str, float]]:
+    """Every way on the same streams: a training curve with luck on top."""
+    rng = np.random.default_rng(rounds)
+    curve = (10 * np.exp(-np.arange(rounds) / 8) + 1)[:, None]
+    tallies = {way: Tally() for way in WAYS}
+    for run in range(runs):
+        noise = luck(rng, rounds)
+        present = rng.random(noise.shape) < seen
+        table = np.where(present, noise + curve, np.nan)
+        for way, tally in tallies.items():
+            tally.note(WAYS[way](table, run), np.where(present, noise, 0).sum(axis=0))
+    return {way: tally.figures() for way, tally in tallies.items()}
+
+
+def trained(streams: Floats) -> dict[str, dict[str, float]]:
+    """Every way on each seed; the truth is what the other seeds gave on average in the rounds this one was seen in."""
+    tallies = {way: Tally() for way in WAYS}
+    for seed, table in enumerate(streams):
+        others = np.delete(streams, seed, axis=0)
+        count = float((~np.isnan(others)).sum(axis=0).mean())
+        error = np.nansum(table - np.nanmean(others, axis=0), axis=0) / np.sqrt(1 + 1 / count)
+        for way, tally in tallies.items():
+            tally.note(WAYS[way](table, seed), error)
+    return {way: tally.figures() for way, tally in tallies.items()}
+
+
+def on_streams(runs: int, lengths: tuple[int, ...]) -> list[dict[str, Any]]:
+    rows = []
+    for name, (luck, seen) in STREAMS.items():
+        for rounds in lengths:
+            figures = simulated(luck, seen, rounds, runs)
+            rows.append({"luck": name, "rounds": rounds, "runs": runs, **figures})
+            print(f"{name:<42}{rounds:>5} rounds  {_line(figures)}", flush=True)
+    return rows
+
+
+def in_the_lab(plans: tuple[Trained, ...]) -> list[dict[str, Any]]:
+    rows = []
+    for plan in plans:
+        began = time.perf_counter()
+        figures = trained(plan.streams())
+        facts = {
+            "setting": plan.setting,
+            "drawn anew": plan.fresh,
+            "participation": plan.participation,
+            "rounds": plan.rounds - HORIZON,
+            "seeds": plan.seeds,
+        }
+        rows.append({**facts, "seconds": round(time.perf_counter() - began), **figures})
+        print(f"{plan.setting:<12}{plan.fresh:<14}{plan.participation:>4.0%} present  {_line(figures)}", flush=True)
+    return rows
+
+
+def _line(figures: dict[str, dict[str, float]]) -> str:
+    return " | ".join(f"{way} {of['coverage']:.1%}, width {of['width']:.2f}" for way, of in figures.items())
+
+
+def run(smoke: bool) -> None:
+    torch.set_num_threads(1)
+    if smoke:
+        on_streams(4, (20,))
+        in_the_lab((Trained("noise", "luck", rounds=14, seeds=3),))
+        return
+    measured = {"level": LEVEL, "horizon": HORIZON, "streams": on_streams(200, (20, 40, 100)), "lab": in_the_lab(LAB)}
+    keep("coverage", COMMAND, measured)
+    DOCS.write_text(page(measured), encoding="utf-8")
+
+
+def page(measured: dict[str, Any]) -> str:
+    """docs/certainty.md: the words below with the figures in them."""
+    lengths = sorted({row["rounds"] for row in measured["streams"]})
+    heads = [f"{rounds} rounds" for rounds in lengths]
+    streams = []
+    for name in dict.fromkeys(row["luck"] for row in measured["streams"]):
+        rows = [row for row in measured["streams"] if row["luck"] == name]
+        own = [f"{row['ours']['coverage']:.0%}" for row in rows]
+        rest = [f"{rows[-1][way][what]:{form}}" for way, what, form in _RIVALS]
+        streams.append([name, *own, *rest])
+    lab = [
+        [
+            row["setting"] + ("" if row["participation"] == 1 else f", {row['participation']:.0%} present"),
+            _FRESH[row["drawn anew"]],
+            f"{row['ours']['coverage']:.0%}",
+            f"{row['ours']['coverage of differences']:.0%}",
+            f"{row['ours']['width']:.2f}",
+            f"{row['trend left in']['width']:.1f}",
+        ]
+        for row in measured["lab"]
+    ]
+    seeds, runs = measured["lab"][0]["seeds"], measured["streams"][0]["runs"]
+    return _PAGE.format(
+        command=COMMAND,
+        runs=runs,
+        clients=CLIENTS,
+        seeds=seeds,
+        longest=lengths[-1],
+        rounds=measured["lab"][0]["rounds"],
+        streams=_markdown(["luck", *heads, "one round at a time", "trend left in: width"], streams),
+        lab=_markdown(["setting", "drawn anew", "totals", "differences", "width", "trend left in: width"], lab),
+    )
+
+
+def _markdown(heads: list[str], rows: list[list[str]]) -> str:
+    lines = [heads, ["---"] + ["---:"] * (len(heads) - 1), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+_RIVALS = (("one round at a time", "coverage", ".0%"), ("trend left in", "width", ".1f"))
+_FRESH = {
+    "luck": "the luck of the rounds",
+    "first model": "that, and the first model",
+    "data": "that, and everybody's data",
+}
+_PAGE = """\
+# How sure a score is
+
+<!-- Written by `{command}`. Change the words there. -->
+
+A score is a sum of credits, and a credit has luck in it: which batches were drawn, which noise, who else took part.
+`certainty` says how much of a ranking is more than luck.
+
+```python
+from fedcoast.reports.certainty import certainty
+
+sure = certainty(assessor.assessment())   # level=0.90
+print(sure)
+sure.intervals["ann"]            # (low, high) for the total; None if ann was seen too rarely
+sure.mean_intervals["ann"]       # the same per round seen: fair to clients that were asked less often
+sure.rank_intervals["ann"]       # the best and the worst rank ann may really have
+sure.above[0, 1]                 # the probability that sure.clients[0] really is above sure.clients[1]
+sure.groups                      # who cannot be told apart
+sure.rounds_to_settle            # how many more rounds would probably tell neighbours apart
+```
+
+## What an interval means
+
+Nine 90 % intervals in ten hold **what the same federation would have given on average, had the luck of its rounds
+been drawn anew**: the same clients, the same data, the same rounds taken part in.
+
+It does **not** say
+
+* what other data would have given. With other data it is another client, and where clients differ in what they hold,
+  by far;
+* what the rounds to come will bring. Credits shrink as a model converges;
+* that the method measures what you want to pay for. A precise score can be precisely beside the point;
+* anything about scores that are no sums of credits (CGSV's and ShapFed's moving averages), or from fewer rounds than
+  three blocks, 9 for CoAst's default. There is no interval then, and a note says why.
+
+## How it is made
+
+1. **The trend is taken off.** Credits fall as a model converges; that fall is no luck. Each client's own curve, up to
+   five terms in the logarithm of the round, is fitted and taken off. The score is not touched, only what its spread
+   is measured from.
+2. **Blocks of neighbouring rounds are drawn anew**, the same for all clients. Neighbouring rounds share their future,
+   so blocks are at least horizon + 1 long.
+3. **The draws are widened** by what fitting a curve and cutting blocks take from the spread, which can be computed,
+   given how alike neighbouring rounds are, which is estimated; and, as Student's t, by the doubt about the spread
+   itself.
+
+Two clients are told apart if the interval of their difference leaves out 0. Groups are cut where everyone above is
+told apart from everyone below. So nobody is in another group than someone it cannot be told apart from, and a chain
+of neighbours may make a group whose ends differ. Rank intervals count whom a client is surely above and below, all
+comparisons together (Mogstad, Romano, Shaikh, Wilhelm, *Inference for Ranks*, 2024).
+
+It assumes that what is left of a credit after its slow trend is luck, and that luck is independent beyond the
+horizon.
+
+## Measured: simulated streams
+
+Coverage of 90 % intervals, {runs} runs of {clients} clients for each cell, on a steep training curve. Beside ours,
+for {longest} rounds: how often intervals hold the truth that draw one round at a time, and how many times wider than
+necessary they come out where the trend is left in (1 is the width for somebody who knows the spread). Clients that
+were seen too rarely for an interval are not counted.
+
+{streams}
+
+Where luck lasts longer than the horizon says, intervals are too narrow: the last two rows break the assumption on
+purpose.
+
+## Measured: federations of the lab
+
+Digits, five clients, {rounds} valued rounds, CoAst. Each federation is trained under {seeds} seeds; the truth for one
+seed is what the others gave on average. "Width" is against the real spread from seed to seed: 1 is exact, more is
+cautious.
+
+{lab}
+
+Read it so: as long as the data stay, an interval from one run tells what other runs would give, and is a little
+cautious. Where new seeds also deal everybody other data, it may still hold what comes out (clients that differ in noise
+alone) or not (label skew, where other data make another client of the same name). It does not claim to.
+
+    {command}
+
+does all this again (about eight minutes on one core); results/coverage.json has the figures.
+
+## From certainty to rewards
+
+`fedcoast rewards RUN --budget 100000 --alike` pays clients alike who cannot be told apart, so that nobody is paid for
+luck.
+"""
+
+
+if __name__ == "__main__":
+    run("--smoke" in sys.argv)

@@ -1,0 +1,77 @@
+"""`fedcoast rewards`: from a run, or a saved answer, to what each client should get."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedcoast import Assessment, BadFile, CoAst, replay
+from fedcoast.cli.answers import TOO_FEW_ROUNDS, BadUploads, show
+from fedcoast.cli.screen import out, progress
+from fedcoast.reports import rewards as rules
+from fedcoast.reports.certainty import By, certainty
+from fedcoast.reports.rewards import Rule
+from fedcoast.rounds.round import Policy
+
+Answered = Annotated[
+    Path,
+    typer.Argument(
+        help="A recorded run or a folder of checkpoints (assessed by CoAst), or an answer that `fedcoast assess`"
+        " wrote with --json or --csv.",
+        show_default=False,
+    ),
+]
+
+
+def rewards(
+    run: Answered,
+    budget: Annotated[str | None, typer.Option(help="An amount to share out to the cent; without it, shares.")] = None,
+    rule: Annotated[Rule, typer.Option(help="From scores to shares.")] = "proportional",
+    by: Annotated[By, typer.Option(help="Pay for the total, or for the mean per round seen.")] = "total",
+    temperature: Annotated[float, typer.Option(help="Of softmax: small pays the best, large pays all alike.")] = 1.0,
+    floor: Annotated[float, typer.Option(help="The least share of a client that gets something.")] = 0,
+    cap: Annotated[float, typer.Option(help="The largest share of a client.")] = 1,
+    alike: Annotated[bool, typer.Option("--alike", help="Pay alike who cannot be told apart.")] = False,
+    level: Annotated[float, typer.Option(help="Of --alike: how sure is told apart.")] = 0.90,
+    everyone: Annotated[bool, typer.Option("--everyone", help="Let clients at or below 0 take part.")] = False,
+    bad_uploads: BadUploads = "quarantine",
+    json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="A row a client, as CSV.")] = False,
+) -> None:
+    """Share out a budget by what the clients contributed; negative contributors get nothing and are named."""
+    total = None if budget is None else rules.cents(budget)  # before a long replay, not after
+    assessment = answer(run, bad_uploads)
+    if not assessment.credits and run.is_dir():
+        show(assessment, None)
+        raise typer.Exit(TOO_FEW_ROUNDS)
+    paid = rules.rewards(
+        assessment,
+        budget=None if total is None else rules.amount(total),
+        rule=rule,
+        by=by,
+        temperature=temperature,
+        floor=floor,
+        cap=cap,
+        certainty=certainty(assessment, level=level, by=by) if alike else None,
+        everyone=everyone,
+    )
+    if json or csv:
+        typer.echo(paid.to_json() if json else paid.to_csv(), nl=json)
+    else:
+        out().print(paid)
+
+
+def answer(run: Path, bad_uploads: Policy = "quarantine") -> Assessment:
+    """The assessment in a file, or CoAst's of a run."""
+    if run.is_file():
+        try:
+            text = run.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise BadFile(f"{run} is neither an assessment in JSON nor in CSV ({error.reason})") from error
+        return Assessment.from_csv(text) if run.suffix == ".csv" else Assessment.from_json(text)
+    assessor = CoAst(bad_uploads=bad_uploads)
+    with progress(total=None) as bar:
+        for round in replay(run):
+            assessor.observe(round)
+            bar(f"round {round.number}, {len(round.clients)} clients")
+    return assessor.assessment()

@@ -1,0 +1,265 @@
+"""How sure an assessment is: intervals, ranks that may be true, and who cannot be told apart."""
+
+import io
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from fedcoast.assessors.assessment import Assessment, printable
+from fedcoast.errors import BadSetting, Client
+from fedcoast.formulas import uncertainty
+from fedcoast.formulas.uncertainty import Bools, Floats
+from fedcoast.rounds.clients import client_to_json
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+FORMAT = "fedcoast-certainty"
+VERSION = 1
+
+By = Literal["total", "mean"]
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Certainty:
+    """What of an assessment is more than luck.
+
+    An interval covers, with probability `level`, what the same federation would have given on average had the luck of
+    its rounds been drawn anew: the same clients with the same data, taking part in the same rounds. What other data
+    would have given is another question, and so is whether the method measures what you want to pay for.
+
+    clients           in the order of the ranking
+    by                what is ranked, `values`: the "total", or the "mean" credit per round seen, which does not
+                      reward being asked more often
+    intervals         of the totals, and `mean_intervals` of the means; None for a client that was seen too rarely
+    rank_intervals    the best and the worst rank a client may really have
+    above             above[i, j] is the probability that clients[i] really is above clients[j]; NaN if unknown
+    groups            runs of the ranking: whoever cannot be told apart is in the same one; clients without an
+                      interval are in none
+    rounds_to_settle  for neighbours in the ranking: how many more rounds would probably tell them apart; 0 where
+                      they are, infinity where they do not differ, None where nothing is known
+    coverage          the share of the `rounds` valued that a client was seen in
+    block             how many neighbouring rounds were drawn together
+    note              why nobody has an interval, if so
+    """
+
+    method: str
+    level: float
+    by: By
+    clients: tuple[Client, ...]
+    values: Mapping[Client, float]
+    intervals: Mapping[Client, Interval | None]
+    mean_intervals: Mapping[Client, Interval | None]
+    rank_intervals: Mapping[Client, tuple[int, int]]
+    above: Floats = field(repr=False, compare=False)
+    groups: tuple[tuple[Client, ...], ...]
+    rounds_to_settle: Mapping[tuple[Client, Client], float | None]
+    coverage: Mapping[Client, float]
+    rounds: int
+    block: int
+    note: str = ""
+
+    @property
+    def unknown(self) -> tuple[Client, ...]:
+        """The clients that were seen too rarely for an interval."""
+        return tuple(client for client in self.clients if self.intervals[client] is None)
+
+    def to_json(self) -> str:
+        """Everything, clients in the order of the ranking; null where nothing is known, "never" for infinity."""
+        places = {client: place for place, client in enumerate(self.clients)}
+        settle = [self.rounds_to_settle[pair] for pair in pairwise(self.clients)]
+        return json.dumps(
+            {
+                "format": FORMAT,
+                "version": VERSION,
+                "method": self.method,
+                "level": self.level,
+                "by": self.by,
+                "rounds": self.rounds,
+                "block": self.block,
+                "note": self.note,
+                "clients": [client_to_json(client) for client in self.clients],
+                "intervals": [self.intervals[client] for client in self.clients],
+                "mean_intervals": [self.mean_intervals[client] for client in self.clients],
+                "rank_intervals": [self.rank_intervals[client] for client in self.clients],
+                "coverage": [self.coverage[client] for client in self.clients],
+                "groups": [[places[client] for client in group] for group in self.groups],
+                "rounds_to_settle": ["never" if more == math.inf else more for more in settle],
+                "above": [[None if math.isnan(p) else round(p, 4) for p in row] for row in self.above.tolist()],
+            },
+            allow_nan=False,
+        )
+
+    def table(self) -> "Table":
+        """The ranking with its doubts, for a terminal."""
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table("ranks", "client", self.by, f"{self.level:.0%} interval", "seen", "group", "to settle")
+        for place in (0, 2, 3, 4, 6):
+            table.columns[place].justify = "right"
+        intervals = self.intervals if self.by == "total" else self.mean_intervals
+        numbers = {client: place + 1 for place, group in enumerate(self.groups) for client in group}
+        below = dict(pairwise(self.clients))
+        for client in self.clients:
+            best, worst = self.rank_intervals[client]
+            interval = intervals[client]
+            more = self.rounds_to_settle[client, below[client]] if client in below else None
+            table.add_row(
+                f"{best}" if best == worst else f"{best}–{worst}",
+                Text(printable(client)),
+                f"{self.values[client]:,.6g}",
+                "–" if interval is None else f"{interval[0]:,.4g} to {interval[1]:,.4g}",
+                f"{self.coverage[client]:.0%}",
+                str(numbers.get(client, "–")),
+                "–" if more is None else "never" if more == math.inf else f"{more:,.0f}" if more else "",
+            )
+        told = "group: cannot be told apart\nto settle: more rounds to tell it from the next"
+        table.caption = self.note or told
+        return table
+
+    def __rich__(self) -> "Table":
+        return self.table()
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        out = io.StringIO()
+        Console(file=out, width=100, color_system=None, force_terminal=False).print(self.__rich__())
+        return out.getvalue().rstrip("\n")
+
+
+def certainty(
+    assessment: Assessment, level: float = 0.90, draws: int = 2000, seed: int = 0, by: By = "total"
+) -> Certainty:
+    """How sure an assessment is, from its credits per round (see `formulas.uncertainty`).
+
+    Neighbouring rounds are drawn together, at least `horizon` + 1 of them; the same seed gives the same answer.
+
+    >>> from fedcoast import Assessment
+    >>> credits = {n: {"ann": 5 + n % 3, "bob": 5 + n % 2, "cid": -1 + n % 2} for n in range(30)}
+    >>> scores = {c: sum(of[c] for of in credits.values()) for c in ("ann", "bob", "cid")}
+    >>> sure = certainty(Assessment("mine", scores, credits, seen=dict.fromkeys(scores, 30)))
+    >>> sure.groups, sure.rank_intervals["cid"]
+    ((('ann',), ('bob',), ('cid',)), (3, 3))
+    """
+    _check(level, draws, seed, by)
+    ranking, numbers, horizon = _ranking(assessment, by), _counted(assessment), _horizon(assessment)
+    table = _table(assessment, numbers, ranking)
+    scores = np.array([assessment.scores[client] for client in ranking], dtype=np.float64)
+    seen = np.array([assessment.seen[client] for client in ranking], dtype=np.float64)
+    block = uncertainty.block_length(len(numbers), horizon)
+    note = _why_not(assessment, table, scores, block)
+    luck = np.full((draws, len(ranking)), np.nan) if note else uncertainty.deviations(table, horizon, draws, seed)
+    half = uncertainty.half_widths(luck, level)
+    per_round = 1 / np.maximum(seen, 1)
+    values = scores if by == "total" else scores * per_round
+    luck = luck if by == "total" else luck * per_round
+    chances = uncertainty.above(values, luck)
+    chances.setflags(write=False)
+    apart = uncertainty.told_apart(chances, level)
+    ranks = uncertainty.rank_intervals(values, luck, level)
+    return Certainty(
+        method=assessment.method,
+        level=level,
+        by=by,
+        clients=ranking,
+        values=dict(zip(ranking, values.tolist(), strict=True)),
+        intervals=_intervals(ranking, scores, half),
+        mean_intervals=_intervals(ranking, scores * per_round, half * per_round),
+        rank_intervals={client: (int(best), int(worst)) for client, (best, worst) in zip(ranking, ranks, strict=True)},
+        above=chances,
+        groups=_groups(ranking, apart, ~np.isnan(half)),
+        rounds_to_settle=_settle(ranking, values, luck, apart, len(numbers), level),
+        coverage={client: assessment.seen[client] / max(1, len(numbers)) for client in ranking},
+        rounds=len(numbers),
+        block=block,
+        note=note,
+    )
+
+
+def _check(level: float, draws: int, seed: int, by: By) -> None:
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+        hint = f" (did you mean {level / 100:.2f}?)" if isinstance(level, int | float) and 1 < level < 100 else ""
+        raise BadSetting(f"level must lie between 0 and 1, how often an interval is to be right; got {level!r}{hint}")
+    if isinstance(draws, bool) or not isinstance(draws, int) or draws < 100:
+        raise BadSetting(f"draws must be an integer of at least 100; got {draws!r}")
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise BadSetting(f"seed must be an integer of at least 0; got {seed!r}")
+    if by not in ("total", "mean"):
+        raise BadSetting(f"by must be 'total' or 'mean', the number that ranks; got {by!r}")
+
+
+def _ranking(assessment: Assessment, by: By) -> tuple[Client, ...]:
+    if by == "total":
+        return assessment.ranking
+    mean, seen = assessment.mean, assessment.seen
+    heard = [client for client in assessment.clients if seen[client]]
+    never = [client for client in assessment.clients if not seen[client]]
+    return (*sorted(heard, key=lambda client: -mean[client]), *never)
+
+
+def _horizon(assessment: Assessment) -> int:
+    """Over how many rounds neighbours share their future; most methods look at none."""
+    horizon = assessment.settings.get("horizon", 0)
+    return horizon if isinstance(horizon, int) and horizon > 0 else 0
+
+
+def _counted(assessment: Assessment) -> list[int]:
+    """The valued rounds that the scores count."""
+    numbers = list(assessment.credits)
+    chosen: Any = assessment.settings.get("rounds")
+    return numbers[slice(*chosen)] if isinstance(chosen, list | tuple) and len(chosen) == 2 else numbers
+
+
+def _table(assessment: Assessment, numbers: list[int], ranking: tuple[Client, ...]) -> Floats:
+    places = {client: place for place, client in enumerate(ranking)}
+    table = np.full((len(numbers), len(ranking)), np.nan)
+    for row, number in enumerate(numbers):
+        for client, credit in assessment.credits[number].items():
+            table[row, places[client]] = credit
+    return table
+
+
+def _why_not(assessment: Assessment, table: Floats, scores: Floats, block: int) -> str:
+    """Why no client has an interval; empty if some may."""
+    if not np.allclose(np.nansum(table, axis=0), scores, rtol=1e-9, atol=1e-9 * float(np.abs(scores).max(initial=0))):
+        return f"no intervals: the scores of {assessment.method} are no sums of its credits"
+    if len(table) < uncertainty.BLOCKS * block:
+        return f"no intervals: they need {uncertainty.BLOCKS * block} valued rounds or more; there are {len(table)}"
+    return ""
+
+
+def _intervals(ranking: tuple[Client, ...], values: Floats, half: Floats) -> dict[Client, Interval | None]:
+    return {
+        client: None if math.isnan(reach) else (value - reach, value + reach)
+        for client, value, reach in zip(ranking, values.tolist(), half.tolist(), strict=True)
+    }
+
+
+def _groups(ranking: tuple[Client, ...], apart: Bools, known: Bools) -> tuple[tuple[Client, ...], ...]:
+    places = np.flatnonzero(known)
+    runs = uncertainty.groups(apart[np.ix_(places, places)])
+    return tuple(tuple(ranking[places[place]] for place in run) for run in runs)
+
+
+def _settle(
+    ranking: tuple[Client, ...], values: Floats, luck: Floats, apart: Bools, rounds: int, level: float
+) -> dict[tuple[Client, Client], float | None]:
+    settle: dict[tuple[Client, Client], float | None] = {}
+    for place, pair in enumerate(pairwise(ranking)):
+        spread = float(np.std(luck[:, place] - luck[:, place + 1]))
+        lead = float(values[place] - values[place + 1])
+        if math.isnan(spread):
+            settle[pair] = None
+        elif apart[place, place + 1]:
+            settle[pair] = 0
+        else:  # the draws decide; the formula may be a round early
+            settle[pair] = max(1.0, uncertainty.rounds_to_settle(lead, spread, rounds, level))
+    return settle

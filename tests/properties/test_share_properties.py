@@ -1,0 +1,141 @@
+"""What holds for every way to share out."""
+
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from fedcoast import Assessment
+from fedcoast.formulas.shares import apportion, split
+from fedcoast.reports.certainty import certainty
+from fedcoast.reports.rewards import rewards
+from strategies import steady
+
+numbers = st.integers(-(10**6), 10**6) | st.floats(-1e12, 1e12)
+names = st.integers(-5, 5) | st.text(max_size=3)
+scored = st.dictionaries(names, numbers, min_size=1, max_size=12)
+rules = st.sampled_from(["proportional", "softmax", "rank"])
+budgets = st.integers(0, 10**12)
+temperatures = st.sampled_from([0.01, 0.5, 1.0, 20.0])
+
+
+def assessed(scores):
+    return Assessment("mine", scores, seen=dict.fromkeys(scores, 3))
+
+
+def shared(scores, everyone=True, **options):
+    assume(everyone or any(score > 0 for score in scores.values()))
+    return rewards(assessed(scores), everyone=everyone, **options)
+
+
+@steady
+@given(scored, rules, budgets, temperatures, st.booleans())
+def test_shares_add_up_to_exactly_one_and_cents_to_the_budget(scores, rule, cents, temperature, everyone):
+    budget = f"{cents // 100}.{cents % 100:02}"
+    paid = shared(scores, everyone, rule=rule, budget=budget, temperature=temperature)
+    assert sum(paid.shares.values()) == 1
+    assert sum(paid.cents.values()) == paid.budget == cents
+    assert all(share >= 0 for share in paid.shares.values())
+    assert all(abs(paid.cents[client] - paid.shares[client] * cents) < 1 for client in scores)
+    assert sum(map(Fraction, paid.decimals().values())) == 1
+
+
+@steady
+@given(scored, rules, budgets, temperatures, st.booleans(), st.data())
+def test_a_higher_score_never_gets_less(scores, rule, cents, temperature, everyone, data):
+    count = len(scores) if everyone else max(1, sum(score > 0 for score in scores.values()))
+    floor = data.draw(st.fractions(0, Fraction(1, count), max_denominator=1000))
+    cap = data.draw(st.fractions(Fraction(1, count), 1, max_denominator=1000))
+    paid = shared(
+        scores, everyone, rule=rule, budget=cents // 100, temperature=temperature, floor=str(floor), cap=str(cap)
+    )
+    for one in scores:
+        for other in scores:
+            if scores[one] > scores[other]:
+                assert paid.shares[one] >= paid.shares[other]
+                assert paid.cents[one] >= paid.cents[other]
+            elif scores[one] == scores[other]:
+                assert paid.shares[one] == paid.shares[other]
+                assert abs(paid.cents[one] - paid.cents[other]) <= 1
+
+
+@steady
+@given(scored, rules, budgets, st.booleans(), st.randoms(use_true_random=False))
+def test_the_order_of_the_clients_does_not_matter(scores, rule, cents, everyone, random):
+    mixed = {client: scores[client] for client in random.sample(list(scores), len(scores))}
+    options = {"rule": rule, "budget": cents // 100}
+    one, other = shared(scores, everyone, **options), shared(mixed, everyone, **options)
+    assert one == other
+    assert one.to_json() == other.to_json()
+    assert one.to_csv() == other.to_csv()
+
+
+@steady
+@given(scored, rules, st.booleans(), st.data())
+def test_floor_and_cap_hold_for_everyone_who_takes_part(scores, rule, everyone, data):
+    part = [client for client in scores if everyone or scores[client] > 0]
+    assume(part)
+    floor = data.draw(st.fractions(0, Fraction(1, len(part)), max_denominator=1000))
+    cap = data.draw(st.fractions(Fraction(1, len(part)), 1, max_denominator=1000))
+    paid = shared(scores, everyone, rule=rule, floor=str(floor), cap=str(cap))
+    assert all(floor <= paid.shares[client] <= cap for client in part)
+    assert all(paid.shares[client] == 0 for client in scores if client not in part)
+
+
+@steady
+@given(scored, rules, budgets)
+def test_who_did_harm_gets_nothing_and_is_named(scores, rule, cents):
+    paid = shared(scores, everyone=False, rule=rule, budget=cents // 100)
+    assert set(paid.negative) == {client for client, score in scores.items() if score < 0}
+    assert all(paid.cents[client] == 0 for client, score in scores.items() if score <= 0)
+
+
+@steady
+@given(scored, st.integers(1, 1000))
+def test_the_unit_of_the_scores_does_not_matter(scores, factor):
+    whole = {client: int(score) for client, score in scores.items()}
+    larger = {client: score * factor for client, score in whole.items()}
+    for rule in ("proportional", "rank"):
+        assert shared(whole, rule=rule).shares == shared(larger, rule=rule).shares
+
+
+@steady
+@given(st.lists(st.integers(-3, 3), min_size=2, max_size=6), st.integers(0, 2**32 - 1), rules)
+def test_whoever_cannot_be_told_apart_gets_the_same(worths, seed, rule):
+    rng = np.random.default_rng(seed)
+    credits = {n: {place: float(w + 2 * rng.normal()) for place, w in enumerate(worths)} for n in range(15)}
+    scores = {place: sum(of[place] for of in credits.values()) for place in range(len(worths))}
+    assessment = Assessment("mine", scores, credits, seen=dict.fromkeys(scores, 15))
+    sure = certainty(assessment, draws=100)
+    paid = rewards(assessment, rule=rule, certainty=sure, everyone=True)
+    for group in sure.groups:
+        assert len({paid.shares[client] for client in group}) == 1
+    for one, other in zip(sure.groups, sure.groups[1:], strict=False):
+        assert paid.shares[one[0]] >= paid.shares[other[0]]
+
+
+weights = st.lists(st.fractions(0, 1000, max_denominator=50), min_size=1, max_size=12)
+
+
+@steady
+@given(weights, st.data())
+def test_a_split_is_the_weights_bent_by_one_rate(parts, data):
+    """λ·w, at least the floor and at most the cap: no two clients between the bounds have another rate."""
+    floor = data.draw(st.fractions(0, Fraction(1, len(parts)), max_denominator=500))
+    cap = data.draw(st.fractions(Fraction(1, len(parts)), 1, max_denominator=500))
+    shares = split(parts, floor, cap)
+    assert sum(shares) == 1
+    rates = {s / w for s, w in zip(shares, parts, strict=True) if w and floor < s < cap}
+    assert len(rates) <= 1
+    for rate in rates:
+        assert all(s == min(cap, max(floor, rate * w)) for s, w in zip(shares, parts, strict=True))
+
+
+@steady
+@given(weights.filter(any), st.integers(0, 10**15))
+def test_no_unit_is_lost_and_none_is_moved_further_than_one(parts, units):
+    shares = [part / sum(parts) for part in parts]
+    whole = apportion(shares, units)
+    assert sum(whole) == units
+    assert all(abs(got - share * units) < 1 for got, share in zip(whole, shares, strict=True))
