@@ -17,8 +17,8 @@ _QUICK: dict[tuple[str, str], dict[str, Any]] = {
     ("digits", "mlp"): {"rounds": 40, "batch": 16, "learning_rate": 0.005, "augment": False},
     ("cifar10", "tiny-resnet"): {"rounds": 20, "batch": 100},
     ("cifar100", "tiny-resnet"): {"rounds": 50, "steps": 100, "batch": 40},
-    ("cifar100", "convnet"): {"rounds": 14, "steps": 100, "batch": 8, "tests": 2000},
-    ("stl10", "resnet4"): {"rounds": 12, "steps": 100, "batch": 6},
+    ("cifar100", "convnet"): {"rounds": 20, "steps": 100, "batch": 8, "tests": 2000},
+    ("stl10", "resnet4"): {"rounds": 10, "steps": 100, "batch": 6},
     ("fashion-mnist", "tiny-resnet"): {"rounds": 20, "batch": 120},
     ("cifar10", "resnet18"): {"rounds": 5, "steps": 40, "batch": 10, "tests": 500},
 }
