@@ -104,7 +104,14 @@ def test_what_ballots_cannot_tell_is_refused(tmp_path):
 def test_control_c_leaves_a_readable_folder_that_the_same_command_finishes(tmp_path, workers):
     command = [sys.executable, "-m", "fedcoast.cli", "simulate", "--dataset", "digits", "--model", "mlp"]
     command += ["--rounds", "40", "--workers", str(workers), "--out", str(tmp_path)]
-    process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        command,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # A test run in the background may have been told to ignore Ctrl-C, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("*/rounds/0000000003")):
         assert time.monotonic() < deadline
