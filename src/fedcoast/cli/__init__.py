@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from fedcoast import FedcoastError, MissingExtra, __version__
-from fedcoast.cli import answers, comparing, data, lab, rewarding
+from fedcoast.cli import answers, comparing, data, lab, reporting, rewarding
 from fedcoast.cli.screen import complain
 
 REFUSED = 3
@@ -23,6 +23,9 @@ app = typer.Typer(
 app.command()(answers.assess)
 app.command()(comparing.compare)
 app.command()(rewarding.rewards)
+app.command()(reporting.report)
+app.command()(reporting.serve)
+app.command()(reporting.watch)
 app.command("import")(answers.import_)
 app.command()(lab.demo)
 app.command()(lab.simulate)

@@ -1,0 +1,132 @@
+"""`fedcoast report`, `fedcoast serve` and `fedcoast watch`: answers to show to others."""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from fedcoast import METHODS, Assessment, Assessor, BadFile, BadSetting, read_about, replay
+from fedcoast.cli.answers import TOO_FEW_ROUNDS, BadUploads, Run, planted
+from fedcoast.cli.comparing import chosen
+from fedcoast.cli.screen import err, out, progress
+from fedcoast.errors import require
+from fedcoast.reports.account import Account
+from fedcoast.reports.following import Follower
+from fedcoast.reports.forms import form_of, write
+from fedcoast.reports.layers import LayeredCoAst
+from fedcoast.reports.rewards import Rule
+from fedcoast.reports.survey import conclude, survey
+from fedcoast.rounds.folder import is_run
+from fedcoast.rounds.round import Policy
+
+Form = Literal["html", "md", "csv", "json", "png"]
+Preset = Annotated[Literal["default", "paper", "research-code"], typer.Option(help="Whose reading of CoAst.")]
+Keep = Annotated[float | None, typer.Option(help="Share of each layer that votes.")]
+Horizon = Annotated[int | None, typer.Option(help="Rounds of future a credit needs.")]
+Title = Annotated[str | None, typer.Option(help="What it is about (the run's name if not given).")]
+
+
+def report(
+    run: Annotated[
+        Path,
+        typer.Argument(
+            help="A run, a folder of checkpoints, or an answer in JSON (assess --json).", show_default=False
+        ),
+    ],
+    file: Annotated[Path | None, typer.Option("--out", "-o", help="The file (report.html if not given).")] = None,
+    form: Annotated[Form | None, typer.Option("--format", help="Instead of the ending of the file.")] = None,
+    preset: Preset = "default",
+    keep: Keep = None,
+    horizon: Horizon = None,
+    methods: Annotated[str, typer.Option(help="Others to hold CoAst against, separated by commas.")] = "",
+    level: Annotated[float, typer.Option(help="Confidence of the ranges.")] = 0.90,
+    rule: Annotated[Rule, typer.Option(help="From scores to shares.")] = "proportional",
+    budget: Annotated[str | None, typer.Option(help="What the shares are of, to the cent.")] = None,
+    title: Title = None,
+    bad_uploads: BadUploads = "quarantine",
+) -> None:
+    """Write a report that opens anywhere and needs nothing: one HTML file, or Markdown, CSV, JSON, PNG."""
+    target = file or Path(f"report.{form or 'html'}")
+    if form_of(target, form) in ("html", "png"):  # before a long run is read, not after
+        require("plotly", extra="report")
+    told: dict[str, Any] = {"level": level, "rule": rule, "budget": budget, "title": title or run.resolve().stem}
+    if run.is_file():
+        account = conclude(_answer(run), **told)
+    else:
+        account = _survey(run, _coast(preset, keep, horizon, bad_uploads), methods, bad_uploads, told)
+    write(account, target, form)
+    typer.echo(str(target))
+    if not account.rounds:
+        raise typer.Exit(TOO_FEW_ROUNDS)
+
+
+def serve(
+    run: Run,
+    host: Annotated[str, typer.Option(help="Where to listen; others than this machine need a token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0 takes any that is free.")] = 8471,
+    token: Annotated[
+        str | None, typer.Option(envvar="FEDCOAST_TOKEN", help="What every request must bring.", show_default=False)
+    ] = None,
+    preset: Preset = "default",
+    keep: Keep = None,
+    horizon: Horizon = None,
+    title: Title = None,
+) -> None:
+    """Show a run in browsers while it grows."""
+    for module in ("plotly", "starlette", "uvicorn"):
+        require(module, extra="report")
+    from fedcoast.reports.live import serve
+
+    follower = Follower(run, partial(_coast, preset, keep, horizon), title or "")
+    serve(follower, host, port, token, lambda address: err().print(f"{address}  (Ctrl-C stops it)", soft_wrap=True))
+
+
+def watch(
+    run: Run,
+    once: Annotated[bool, typer.Option("--once", help="Show what there is, and end.")] = False,
+    preset: Preset = "default",
+    keep: Keep = None,
+    horizon: Horizon = None,
+    title: Title = None,
+) -> None:
+    """Show a run in the terminal while it grows; Ctrl-C ends it."""
+    from fedcoast.reports.terminal import watch
+
+    follower = Follower(run, partial(_coast, preset, keep, horizon), title or "")
+    watch(follower, out(), until=lambda: once)
+
+
+def _coast(preset: str, keep: float | None, horizon: int | None, bad_uploads: Policy = "quarantine") -> LayeredCoAst:
+    make: Any = {"paper": LayeredCoAst.paper, "research-code": LayeredCoAst.research_code}.get(preset, LayeredCoAst)
+    given = {"keep": keep, "horizon": horizon, "bad_uploads": bad_uploads}
+    assessor: LayeredCoAst = make(**{option: value for option, value in given.items() if value is not None})
+    return assessor
+
+
+def _survey(run: Path, assessor: LayeredCoAst, methods: str, bad_uploads: Policy, told: dict[str, Any]) -> Account:
+    others = {name: _other(name, bad_uploads) for name in (chosen(methods) if methods else []) if name != "coast"}
+    facts = read_about(run) if is_run(run) else {}
+    with progress(total=None) as bar:
+        return survey(
+            replay(run),
+            assessor,
+            others,
+            on_round=lambda round: bar(f"round {round.number}, {len(round.clients)} clients"),
+            facts=facts,
+            truth=planted(run),
+            **told,
+        )
+
+
+def _other(name: str, bad_uploads: Policy) -> Assessor:
+    if {"utility", "gradient"} & set(METHODS[name].needs):
+        raise BadSetting(f"{name} needs validation data, which a report has none of; ask `fedcoast compare` for it")
+    return METHODS[name].make(bad_uploads=bad_uploads)
+
+
+def _answer(file: Path) -> Assessment:
+    try:
+        return Assessment.from_json(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadFile(f"{file} cannot be read ({error})") from error

@@ -1,0 +1,233 @@
+"""Everything a report shows, as one record of plain facts; how it looks is for others to say."""
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+
+from fedcoast.assessors import METHODS
+from fedcoast.assessors.assessment import Assessment, printable
+from fedcoast.assessors.comparison import Comparison
+from fedcoast.errors import Client
+from fedcoast.formulas.ranking import paper_ranks
+from fedcoast.reports.certainty import Certainty, Interval
+from fedcoast.reports.layers import LayerCredits
+from fedcoast.reports.overview import Floats
+from fedcoast.reports.rewards import Rewards
+
+Verdict = Literal["helps", "hurts", "unclear"]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where one client stands; what is not known is None.
+
+    `verdict` is what can be said with confidence: above an idle client, below one, or neither.
+    """
+
+    client: Client
+    rank: int
+    score: float
+    mean: float | None
+    seen: int
+    coverage: float | None = None
+    verdict: Verdict | None = None
+    interval: Interval | None = None
+    mean_interval: Interval | None = None
+    ranks: tuple[int, int] | None = None
+    group: int | None = None
+    share: float | None = None
+    cents: int | None = None
+    planted: int | None = None
+    quarantined: int = 0
+
+    @property
+    def name(self) -> str:
+        """As one line can show it, control characters escaped; a number, and nothing, said to be a client's."""
+        return printable(self.client) if self.client and isinstance(self.client, str) else f"client {self.client!r}"
+
+
+@dataclass(frozen=True)
+class Account:
+    """An assessment with all that is known about it, the best client first.
+
+    `credits` has a row for each standing and a column for each of `rounds`, NaN where the client was not seen.
+    `above` is the probability that the row is really above the column, NaN where nothing is known; `groups` are the
+    places that cannot be told apart, `settle` the rounds that would tell each place from the next, and `doubt` says why
+    there are no intervals at all, if so. `zero_is_idle` says whether a score of 0
+    is what a client gets that does nothing, `additive` whether the scores are the sums of the credits.
+    """
+
+    title: str
+    assessment: Assessment
+    standings: tuple[Standing, ...]
+    rounds: tuple[int, ...]
+    credits: Floats
+    uncounted: tuple[int, ...] = ()
+    quarantined: tuple[tuple[int, Client, str], ...] = ()
+    zero_is_idle: bool = False
+    additive: bool = True
+    level: float | None = None
+    above: Floats | None = None
+    groups: tuple[tuple[int, ...], ...] = ()
+    settle: tuple[float | None, ...] = ()
+    doubt: str = ""
+    layers: LayerCredits = field(default_factory=LayerCredits)
+    rewards: Rewards | None = None
+    comparison: Comparison | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    made: str = ""
+
+    @property
+    def method(self) -> str:
+        return self.assessment.method
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return self.assessment.settings
+
+    @property
+    def pending(self) -> tuple[int, ...]:
+        return self.assessment.pending
+
+    @property
+    def measures(self) -> str:
+        """What the method measures, in a few words."""
+        return METHODS[self.method].measures if self.method in METHODS else "what its own documentation says"
+
+    @property
+    def cumulative(self) -> Floats:
+        """The credits added up round by round; a client that was not seen stays where it was."""
+        return np.cumsum(np.nan_to_num(self.credits), axis=1)
+
+    def of(self, verdict: Verdict) -> tuple[Standing, ...]:
+        return tuple(standing for standing in self.standings if standing.verdict == verdict)
+
+
+def account(
+    assessment: Assessment,
+    *,
+    title: str = "A federation",
+    certainty: Certainty | None = None,
+    layers: LayerCredits | None = None,
+    rewards: Rewards | None = None,
+    comparison: Comparison | None = None,
+    truth: Mapping[Client, float] | None = None,
+    facts: Mapping[str, Any] | None = None,
+    made: datetime | None = None,
+) -> Account:
+    """Put an answer and whatever else is known about it on record.
+
+    `truth` is a planted worth of each client; `facts` are what the run says about itself, in JSON's types.
+    """
+    rounds, uncounted = _counted(assessment)
+    ranking = assessment.ranking
+    credits = _credits(assessment, ranking, rounds)
+    scores = np.array([assessment.scores[client] for client in ranking], dtype=np.float64)
+    places = {client: place for place, client in enumerate(ranking)}
+    return Account(
+        title=printable(title),
+        assessment=assessment,
+        standings=_standings(assessment, certainty, rewards, truth, len(rounds)),
+        rounds=rounds,
+        credits=credits,
+        uncounted=uncounted,
+        quarantined=tuple((n, c, why) for n, of in sorted(assessment.quarantined.items()) for c, why in of.items()),
+        zero_is_idle=_zero_is_idle(assessment),
+        additive=bool(np.allclose(np.nan_to_num(credits).sum(axis=1), scores)),
+        level=None if certainty is None or certainty.note else certainty.level,
+        above=None if certainty is None or certainty.note else _above(certainty, ranking),
+        groups=() if certainty is None else tuple(tuple(places[c] for c in group) for group in certainty.groups),
+        settle=() if certainty is None else tuple(certainty.rounds_to_settle.get(pair) for pair in pairwise(ranking)),
+        doubt="" if certainty is None else certainty.note,
+        layers=layers or LayerCredits(),
+        rewards=rewards,
+        comparison=comparison,
+        facts=dict(facts or {}),
+        versions={name: _version(name) for name in ("fedcoast", "numpy")} | {"python": platform.python_version()},
+        made=(made or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC"),
+    )
+
+
+def _standings(
+    assessment: Assessment,
+    certainty: Certainty | None,
+    rewards: Rewards | None,
+    truth: Mapping[Client, float] | None,
+    valued: int,
+) -> tuple[Standing, ...]:
+    ranks, mean, judges = assessment.ranks, assessment.mean, _zero_is_idle(assessment)
+    planted = {} if truth is None else dict(zip(truth, paper_ranks(list(truth.values())), strict=True))
+    intervals = {} if certainty is None else certainty.intervals
+    means = {} if certainty is None else certainty.mean_intervals
+    rank_intervals = {} if certainty is None or certainty.note else certainty.rank_intervals
+    groups = {} if certainty is None else {c: place for place, of in enumerate(certainty.groups) for c in of}
+    return tuple(
+        Standing(
+            client=client,
+            rank=ranks[client],
+            score=assessment.scores[client],
+            mean=mean[client] if assessment.seen[client] else None,
+            seen=assessment.seen[client],
+            coverage=assessment.seen[client] / valued if valued else None,
+            verdict=_verdict(intervals.get(client)) if judges else None,
+            interval=intervals.get(client),
+            mean_interval=means.get(client),
+            ranks=rank_intervals.get(client),
+            group=groups.get(client),
+            share=None if rewards is None else float(rewards.shares[client]),
+            cents=None if rewards is None or rewards.cents is None else rewards.cents[client],
+            planted=planted.get(client),
+            quarantined=assessment.dropped(client),
+        )
+        for client in assessment.ranking
+    )
+
+
+def _verdict(interval: Interval | None) -> Verdict | None:
+    if interval is None:
+        return None
+    return "helps" if interval[0] > 0 else "hurts" if interval[1] < 0 else "unclear"
+
+
+def _zero_is_idle(assessment: Assessment) -> bool:
+    """True of CoAst in all readings but those that leave the baseline on; nobody else says what an idle client gets."""
+    settings = assessment.settings
+    compares_updates = settings.get("target") in ("ballot", "update")
+    return assessment.method == "coast" and (compares_updates or settings.get("baseline") == "idle")
+
+
+def _counted(assessment: Assessment) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The valued rounds that the scores count, and those they do not: a warm-up, or what left a sliding window."""
+    numbers = tuple(assessment.credits)
+    chosen = assessment.settings.get("rounds")
+    counted = numbers[slice(*chosen)] if isinstance(chosen, list | tuple) and len(chosen) == 2 else numbers
+    return counted, tuple(number for number in numbers if number not in set(counted))
+
+
+def _credits(assessment: Assessment, ranking: tuple[Client, ...], rounds: tuple[int, ...]) -> Floats:
+    table = np.full((len(ranking), len(rounds)), np.nan)
+    places = {client: place for place, client in enumerate(ranking)}
+    for column, number in enumerate(rounds):
+        for client, credit in assessment.credits[number].items():
+            table[places[client], column] = credit
+    return table
+
+
+def _above(certainty: Certainty, ranking: tuple[Client, ...]) -> Floats:
+    places = {client: place for place, client in enumerate(certainty.clients)}
+    order = [places[client] for client in ranking]
+    return np.asarray(certainty.above, dtype=np.float64)[np.ix_(order, order)]
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # run from a source tree that was never installed
+        return "unknown"

@@ -1,0 +1,58 @@
+"""How an answer came about: the settings of the method, what the run says of itself, the versions at work."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any
+
+from fedcoast.reports import markup
+from fedcoast.reports.account import Account
+from fedcoast.reports.markup import Cell
+from fedcoast.reports.meaning import SETTINGS
+
+
+def facts(account: Account) -> str:
+    """Three tables, in HTML."""
+    method = {"method": account.method, **account.settings}
+    made = {**account.versions, "on": account.made}
+    notes = {"method": account.measures, **(SETTINGS if account.method == "coast" else {})}
+    parts = [("Method", method, notes), ("Run", flat(account.facts), {}), ("Made with", made, {})]
+    return '<div class="columns">' + "".join(_table(*part) for part in parts if part[1]) + "</div>"
+
+
+def _table(title: str, rows_of: Mapping[str, Any], notes: Mapping[str, str]) -> str:
+    rows = [
+        [Cell(escape(str(name)), "", "client"), Cell(escape(told(value)), "", "words")]
+        + ([Cell(escape(notes.get(name, "")), "", "words note")] if notes else [])
+        for name, value in rows_of.items()
+    ]
+    heads = ["what", "value", *(["meaning"] if notes else [])]
+    return markup.table(f"facts-{title.lower().replace(' ', '-')}", title, heads, rows)
+
+
+def told(value: object) -> str:
+    """A value of a setting in words."""
+    if value == [None, None] or value is None:
+        return "all" if value else "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(told, value)) if isinstance(value, list) else str(value)
+
+
+def flat(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts within facts, by their own name where it is the only one; the planted order has its column elsewhere.
+
+    >>> flat({"experiment": {"rounds": 40, "name": "x", "model": {"name": "mlp"}}, "planted": []})
+    {'rounds': 40, 'experiment name': 'x', 'experiment model name': 'mlp'}
+    """
+    found = list(_leaves(facts, ()))
+    last = Counter(names[-1] for names, _ in found)
+    return {names[-1] if last[names[-1]] == 1 else " ".join(names): value for names, value in found}
+
+
+def _leaves(facts: Mapping[str, Any], within: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, value in facts.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, (*within, name))
+        elif name != "planted":
+            yield (*within, name), value

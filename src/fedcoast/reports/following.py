@@ -1,0 +1,110 @@
+"""A run that may still grow, be stopped, or be begun anew, and one assessor that is shown whatever it holds."""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fedcoast.assessors import Assessor
+from fedcoast.errors import BadFile, Client, FedcoastError
+from fedcoast.reports.account import Account
+from fedcoast.reports.layers import LayeredCoAst
+from fedcoast.reports.survey import conclude
+from fedcoast.rounds.clients import client_from_json
+from fedcoast.rounds.folder import ABOUT, ROUNDS, is_run, read_about
+from fedcoast.rounds.replaying import replay
+
+_MOST_DRAWN = 2e8  # numbers drawn for one account: about a second
+
+
+class Follower:
+    """Shows an assessor the rounds of a folder as they come.
+
+    When the folder was removed and begun anew, a new assessor begins too. `trouble` says why nothing more can be
+    read, if so: the run has not begun, or a round is broken; what was seen before stays known, and reading is tried
+    again.
+    """
+
+    def __init__(self, folder: str | Path, make: Callable[[], Assessor] = LayeredCoAst, title: str = "") -> None:
+        self.folder = Path(folder)
+        self.title = title or self.folder.resolve().name
+        self._make = make
+        self._start_over()
+
+    def _start_over(self) -> None:
+        self.assessor = self._make()
+        self.about: dict[str, Any] = {}
+        self.truth: dict[Client, float] | None = None
+        self.trouble = ""
+        self.behind = False
+        self._run = self._last = _stamp(self.folder / ABOUT)
+
+    def catch_up(self, patience: float = math.inf) -> bool:
+        """Look at what is new; true if that changed anything. After so many seconds the rest is left for next time."""
+        until, before = time.monotonic() + patience, (self.assessor, self.assessor.last_round, self.trouble)
+        if self._begun_anew():
+            self._start_over()
+        try:
+            self._read(until)
+            self.trouble = ""
+        except (FedcoastError, OSError) as error:
+            self.behind, self.trouble = False, str(error)
+        return (self.assessor, self.assessor.last_round, self.trouble) != before
+
+    def _read(self, until: float) -> None:
+        self.behind = False
+        if not self.about and is_run(self.folder):
+            about = read_about(self.folder)
+            self.about, self.truth = about, planted(about)
+        for round in replay(self.folder, after=self.assessor.last_round):
+            if self._begun_anew():  # this may be a round of another run
+                raise BadFile(f"{self.folder} was begun anew")
+            self.assessor.observe(round)
+            self._last = _stamp(self._place(round.number))
+            if time.monotonic() > until:
+                self.behind = True
+                break
+
+    def _begun_anew(self) -> bool:
+        """Whether what lies in the folder now is not what was read; a folder that is gone may only be moving."""
+        now = _stamp(self.folder / ABOUT)
+        if self._run is None or now is None:
+            return self._run is None and now is not None
+        seen = self.assessor.last_round
+        return now != self._run or (seen is not None and _stamp(self._place(seen)) != self._last)
+
+    def _place(self, number: int) -> Path:
+        return self.folder / ROUNDS / f"{number:010d}" / "round.json"
+
+    def account(self) -> Account:
+        """Everything known by now."""
+        assessment = self.assessor.assessment()
+        size = max(1, len(assessment.scores) * len(assessment.credits))
+        return conclude(
+            assessment,
+            assessor=self.assessor,
+            draws=int(min(2000, max(200, _MOST_DRAWN / size))),
+            truth=self.truth,
+            facts=self.about,
+            title=self.title,
+        )
+
+
+def planted(about: Mapping[str, Any]) -> dict[Client, float] | None:
+    """The worth that was planted in a run of the lab, by what the run says about itself; None if it says nothing."""
+    if about.get("planted") is None:
+        return None
+    try:
+        return {client_from_json(entry["client"]): float(entry["value"]) for entry in about["planted"]}
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadFile(f"the planted order is not as the lab writes it ({error!r})") from error
+
+
+def _stamp(file: Path) -> tuple[int, int, int] | None:
+    """Tells one file from another that has its name; None where there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns

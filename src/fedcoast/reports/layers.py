@@ -1,0 +1,83 @@
+"""Which layers of the model a client's credit came from: CoAst once more, its sum over layers left open."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedcoast.assessors.assessor import Uploads
+from fedcoast.assessors.coast import CoAst
+from fedcoast.assessors.layers import choose
+from fedcoast.assessors.ledger import Credits
+from fedcoast.errors import Client
+from fedcoast.rounds.layout import Layout
+from fedcoast.rounds.round import Round
+
+Row = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class LayerCredits:
+    """For each client and layer the net agreement, which adds up to the client's score, and the votes behind it.
+
+    Their quotient lies between −1 and 1 and can be compared between layers of any size.
+    """
+
+    names: tuple[str, ...] = ()
+    agreement: Mapping[Client, Row] = field(default_factory=dict)
+    votes: Mapping[Client, Row] = field(default_factory=dict)
+
+
+class LayeredCoAst(CoAst):
+    """CoAst with the same credits to the last bit, which also remembers the layers they came from.
+
+    That memory is no part of the state: an assessor that was restored knows the layers of what it was shown since.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._parts: dict[int, dict[Client, Row]] = {}
+        self._settled: dict[Client, Row] = {}
+
+    def by_layer(self) -> LayerCredits:
+        """The layers of exactly those rounds that the scores count."""
+        if self._layout is None:
+            return LayerCredits()
+        names = tuple(entry.name for entry in choose(self.layers, self._layout))
+        sums = {client: np.zeros((2, len(names)), np.int64) for client in self._ledger.clients}
+        counted = self._counted(self._credits())
+        for parts in (self._settled, *(self._parts.get(number, {}) for number in counted)):
+            for client, part in parts.items():
+                sums[client] += part
+        return LayerCredits(
+            names,
+            {client: row[0] for client, row in sums.items()},
+            {client: row[1] for client, row in sums.items()},
+        )
+
+    def _take(self, round: Round, layout: Layout, uploads: Uploads) -> Credits:
+        final = super()._take(round, layout, uploads)
+        if self.rounds == slice(None):  # every final round counts for ever, so its sum is all that has to be kept
+            for number in final:
+                for client, part in self._parts.pop(number).items():
+                    self._settled[client] = self._settled.get(client, 0) + part
+        return final
+
+    def _credit(self, held: Sequence[Any]) -> dict[Client, float]:
+        """One layer at a time; agreement is additive over layers."""
+        layers = range(len(held[0].trace))
+        parts = {client: np.zeros((2, len(layers)), np.int64) for client in held[0].claims}
+        for layer in layers:
+            for client, credit in super()._credit([_only(layer, round) for round in held]).items():
+                parts[client][0, layer] = credit
+                parts[client][1, layer] = np.abs(held[0].claims[client][layer]).sum(dtype=np.int64)
+        self._parts[held[0].number] = parts
+        return {client: int(part[0].sum()) for client, part in parts.items()}
+
+
+def _only(layer: int, held: Any) -> Any:
+    """What a round left behind of one layer."""
+    claims = {client: [of_layers[layer]] for client, of_layers in held.claims.items()}
+    return replace(held, claims=claims, trace=[held.trace[layer]])

@@ -1,0 +1,174 @@
+"""The report as a page that grows while the federation trains.
+
+One follower and one rendered state, shared by all who look. A browser is told that there is something new (server-sent
+events) and fetches it; when the server is gone it comes back by itself.
+"""
+
+import asyncio
+import hashlib
+import json
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from ipaddress import ip_address
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from fedcoast.errors import BadSetting
+from fedcoast.reports.following import Follower
+from fedcoast.reports.gate import Gate
+from fedcoast.reports.page import live_page, plotly_js, view
+
+PORT = 8471
+LEAST_TOKEN = 16
+_POLL, _POLL_IN_TROUBLE, _PATIENCE, _HEARTBEAT = 0.2, 1.0, 1.0, 10.0
+
+
+class Live:
+    """What all viewers share: the state as it was last rendered, and word of a new one."""
+
+    def __init__(self, follower: Follower) -> None:
+        self.follower = follower
+        self.view: dict[str, Any] = {}
+        self.body = b"{}"
+        self.version = ""
+        self._changed = asyncio.Condition()
+        self._render()
+
+    async def run(self) -> None:
+        """Follow the run for ever; reading and drawing happen beside the loop that answers."""
+        while True:
+            if await asyncio.to_thread(self.follower.catch_up, _PATIENCE):
+                await asyncio.to_thread(self._render)
+                async with self._changed:
+                    self._changed.notify_all()
+            if not self.follower.behind:
+                await asyncio.sleep(_POLL_IN_TROUBLE if self.follower.trouble else _POLL)
+
+    def _render(self) -> None:
+        told = status(self.follower)
+        seen = {**view(self.follower.account()), "status": told}
+        body = json.dumps(seen, allow_nan=False).encode()
+        self.view, self.body, self.version = seen, body, hashlib.sha256(body).hexdigest()[:16]
+
+    async def news(self, closing: Callable[[], bool]) -> AsyncIterator[str]:
+        """The version now, and every later one; a comment now and then, so that a dead connection is noticed."""
+        told, silent = "", 0.0
+        yield "retry: 500\n\n"
+        while not closing():
+            if self.version != told:
+                told, silent = self.version, 0.0
+                yield f"data: {told}\n\n"
+                continue
+            async with self._changed:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._changed.wait(), timeout=0.5)
+            silent += 0.5
+            if silent >= _HEARTBEAT:
+                silent = 0.0
+                yield ": still here\n\n"
+
+
+def status(follower: Follower) -> dict[str, str]:
+    """Where the run stands, for people."""
+    last = follower.assessor.last_round
+    seen = "no round yet" if last is None else f"round {last}"
+    if follower.trouble:
+        return {"state": "waiting", "text": f"Waiting ({seen}): {follower.trouble}"}
+    return {"state": "live", "text": f"{'Catching up' if follower.behind else 'Live'}: {seen}"}
+
+
+def application(live: Live, token: str | None = None, closing: Callable[[], bool] = lambda: False) -> Starlette:
+    """The page, its state and its news, behind a gate."""
+
+    async def index(request: Request) -> Response:
+        text, policy = live_page(live.view)
+        return HTMLResponse(text, headers={"Content-Security-Policy": policy})
+
+    async def state(request: Request) -> Response:
+        return Response(live.body, media_type="application/json")
+
+    async def events(request: Request) -> Response:
+        return StreamingResponse(live.news(closing), media_type="text/event-stream")
+
+    async def library(request: Request) -> Response:
+        return Response(plotly_js(), media_type="text/javascript", headers={"Cache-Control": "private, max-age=3600"})
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        following = asyncio.create_task(live.run())
+        try:
+            yield
+        finally:
+            following.cancel()
+            with suppress(asyncio.CancelledError):
+                await following
+
+    paths = {"/": index, "/view": state, "/events": events, "/plotly.js": library}
+    app = Starlette(routes=[Route(path, answer, methods=["GET"]) for path, answer in paths.items()], lifespan=lifespan)
+    app.add_middleware(Gate, token=token)
+    return app
+
+
+def serve(
+    follower: Follower,
+    host: str = "127.0.0.1",
+    port: int = PORT,
+    token: str | None = None,
+    ready: Callable[[str], None] = lambda address: None,
+) -> None:
+    """Serve the live page until interrupted; `ready` is told its address.
+
+    Only this machine can see it, unless there is a token, which every request must then bring.
+    """
+    check(host, token)
+    listening = _listen(host, port)
+    config = uvicorn.Config(
+        lambda: application(Live(follower), token, lambda: server.should_exit),
+        factory=True,
+        log_level="warning",
+        access_log=False,  # it would write tokens down
+        ws="none",
+        timeout_graceful_shutdown=2,
+    )
+    server = uvicorn.Server(config)
+    name = f"[{host}]" if ":" in host else host
+    ready(f"http://{name}:{listening.getsockname()[1]}/" + (f"?token={token}" if token else ""))
+    with listening:
+        server.run(sockets=[listening])
+
+
+def check(host: str, token: str | None) -> None:
+    """Refuse what would show contributions to strangers."""
+    if token is None and not _is_loopback(host):
+        raise BadSetting(
+            f"{host} can be reached from other machines, and the page names who hurts; give it a token (--token) of at"
+            f" least {LEAST_TOKEN} characters, or serve on 127.0.0.1 and reach it through ssh -L"
+        )
+    if token is not None and (len(token) < LEAST_TOKEN or not token.isascii() or not token.isprintable()):
+        raise BadSetting(
+            f"a token must have at least {LEAST_TOKEN} printable ASCII characters; make one with:"
+            " python -c 'import secrets; print(secrets.token_urlsafe())'"
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        if not 0 <= port <= 65535:
+            raise OSError("a port is a number up to 65535")
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise BadSetting(f"cannot listen on {host}, port {port} ({error}); choose others (--host, --port)") from None

@@ -1,0 +1,98 @@
+"""The report as Markdown, for an issue, a wiki or a mail."""
+
+import re
+from collections.abc import Sequence
+
+from fedcoast.reports import wording
+from fedcoast.reports.account import Account, Standing
+from fedcoast.reports.facts import flat, told
+from fedcoast.reports.meaning import meaning
+from fedcoast.reports.wording import Passage, interval, number, percent
+
+
+def markdown(account: Account) -> str:
+    """Words and tables; the figures are in the other forms."""
+    parts = [
+        f"# Contributions: {plain(account.title)}",
+        " ".join(_passage(said) for said in wording.findings(account)),
+        _ranking(account),
+    ]
+    if account.above is not None:
+        parts += ["## Who can be told apart", _passage(wording.settling(account))]
+    if account.rounds:
+        parts += ["## Who took part", plain(wording.coverage(account)), _quarantined(account)]
+    if account.rewards is not None:
+        parts += ["## Shares", f"Given out {plain(wording.rule(account.rewards))}."]
+    parts += [_methods(account)]
+    for title, said in meaning(account):
+        parts += [f"## {title}", "\n\n".join(map(plain, said))]
+    parts += ["## Settings and versions", _settings(account)]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def plain(text: str) -> str:
+    """Text that no reader of Markdown takes for markup, in one line.
+
+    >>> plain("<b>*a* | [x](y)")
+    '&lt;b&gt;\\\\*a\\\\* \\\\| \\\\[x\\\\](y)'
+    """
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_\[\]|~#$])", r"\\\1", escaped)
+
+
+def named(standing: Standing) -> str:
+    """A client's name, kept apart from the direction of writing around it."""
+    return wording.isolated(plain(standing.name))
+
+
+def _passage(parts: Passage) -> str:
+    return "".join(plain(part) if isinstance(part, str) else named(part) for part in parts)
+
+
+def _ranking(account: Account) -> str:
+    sure = account.level is not None
+    heads = ["rank", "client", "score", "per round", "rounds"]
+    heads += [f"{percent(account.level)} range", "rank could be"] if sure else []
+    heads += ["verdict"] if sure and account.zero_is_idle else []
+    heads += ["share"] if account.rewards is not None else []
+    return _table(heads, [_row(account, standing) for standing in account.standings], "rlr" + "r" * (len(heads) - 3))
+
+
+def _row(account: Account, standing: Standing) -> list[str]:
+    cells = [str(standing.rank), named(standing), number(standing.score), number(standing.mean), str(standing.seen)]
+    if account.level is not None:
+        ranks = "–" if standing.ranks is None else "–".join(map(str, dict.fromkeys(standing.ranks)))
+        cells += [interval(standing.interval), ranks]
+        cells += [standing.verdict or "–"] if account.zero_is_idle else []
+    return cells + ([percent(standing.share, 2)] if account.rewards is not None else [])
+
+
+def _quarantined(account: Account) -> str:
+    names = {standing.client: standing for standing in account.standings}
+    rows = [[str(n), named(names[client]), plain(" ".join(why.split()))] for n, client, why in account.quarantined]
+    return _table(["round", "client", "why it was left out"], rows, "rll") if rows else ""
+
+
+def _methods(account: Account) -> str:
+    comparison = account.comparison
+    if comparison is None or not comparison.assessments:
+        return ""
+    ranks = {name: answer.ranks for name, answer in comparison.assessments.items()}
+    rows = [[named(s), *(str(of[s.client]) for of in ranks.values())] for s in account.standings]
+    return "## Other methods\n\n" + _table(["client", *map(plain, ranks)], rows, "l" + "r" * len(ranks))
+
+
+def _settings(account: Account) -> str:
+    facts = {
+        "method": account.method,
+        **account.settings,
+        **flat(account.facts),
+        **account.versions,
+        "made": account.made,
+    }
+    return _table(["what", "value"], [[plain(str(name)), plain(told(value))] for name, value in facts.items()], "ll")
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], sides: str) -> str:
+    lines = [heads, ["---:" if side == "r" else "---" for side in sides], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

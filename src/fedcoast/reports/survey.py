@@ -1,0 +1,71 @@
+"""From a run to its account: every round shown once to all who are asked."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from fedcoast.assessors import Assessor
+from fedcoast.assessors.assessment import Assessment
+from fedcoast.assessors.comparison import Comparison, compare
+from fedcoast.errors import BadSetting, Client
+from fedcoast.reports.account import Account, account
+from fedcoast.reports.certainty import certainty
+from fedcoast.reports.layers import LayeredCoAst
+from fedcoast.reports.rewards import Rewards, Rule, rewards
+from fedcoast.rounds.round import Round
+
+
+def survey(
+    rounds: Iterable[Round],
+    assessor: Assessor | None = None,
+    others: Mapping[str, Assessor] | None = None,
+    *,
+    on_round: Callable[[Round], None] = lambda round: None,
+    **told: Any,
+) -> Account:
+    """Show the rounds to an assessor (CoAst by default) and to others it is held against, and put all on record.
+
+    `told` is what `conclude` takes.
+    """
+    chief = LayeredCoAst() if assessor is None else assessor
+    comparison: Comparison | None = None
+    if others:
+        comparison = compare(rounds, {chief.method: chief, **others}, told.get("truth"), on_round=on_round)
+        if chief.method in comparison.errors:
+            raise BadSetting(f"{chief.method} has no answer: {comparison.errors[chief.method]}")
+    else:
+        for round in rounds:
+            chief.observe(round)
+            on_round(round)
+    return conclude(chief.assessment(), assessor=chief, comparison=comparison, **told)
+
+
+def conclude(
+    assessment: Assessment,
+    *,
+    assessor: Assessor | None = None,
+    level: float = 0.90,
+    draws: int = 2000,
+    budget: str | None = None,
+    rule: Rule = "proportional",
+    truth: Mapping[Client, float] | None = None,
+    **told: Any,
+) -> Account:
+    """All that can be said about an assessment: how sure it is, and what each would get, if anybody earned something.
+
+    `told` is what `account` takes beyond that: a title, facts of the run, a comparison.
+    """
+    everyone = truth is not None and set(truth) == set(assessment.clients)
+    return account(
+        assessment,
+        certainty=certainty(assessment, level, draws) if assessment.credits else None,
+        layers=assessor.by_layer() if isinstance(assessor, LayeredCoAst) else None,
+        rewards=_earned(assessment, budget, rule),
+        truth=truth if everyone else None,
+        **told,
+    )
+
+
+def _earned(assessment: Assessment, budget: str | None, rule: Rule) -> Rewards | None:
+    if budget is None and not any(score > 0 for score in assessment.scores.values()):
+        return None
+    return rewards(assessment, budget, rule)

@@ -1,0 +1,126 @@
+"""The ranking in a terminal, as it grows."""
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from fedcoast.assessors.assessment import printable
+from fedcoast.reports.account import Account, Standing
+from fedcoast.reports.following import Follower
+from fedcoast.reports.overview import ends, windows
+from fedcoast.reports.wording import VERDICTS, Passage, findings, number, percent
+
+_STYLES = {"helps": "blue", "hurts": "dark_orange3", "unclear": "dim", None: ""}
+_BARS = "▁▂▃▄▅▆▇█"
+_SCALE, _HISTORY, _POLL = 25, 16, 0.3
+
+
+def watch(follower: Follower, console: Console, until: Callable[[], bool] = lambda: False) -> None:
+    """Show a run in place while it grows, until interrupted; in a pipe, print it again whenever it changed."""
+    live = Live(console=console, auto_refresh=False, transient=False) if console.is_terminal else None
+    if live is not None:
+        live.start()
+    try:
+        first = True
+        while True:
+            if follower.catch_up(patience=1.0) or first:
+                shown, first = screen(follower, console.height), False
+                if live is None:
+                    console.print(shown)
+                else:
+                    live.update(shown, refresh=True)
+            if until() and not follower.behind:
+                return
+            if not follower.behind:
+                time.sleep(_POLL)
+    finally:
+        if live is not None:
+            live.stop()
+
+
+def screen(follower: Follower, height: int = 40) -> RenderableType:
+    """Where the run stands, in at most so many lines if that can be."""
+    account, last = follower.account(), follower.assessor.last_round
+    told = "waiting for the first round" if last is None else f"round {last}"
+    head = Text.assemble((account.title, "bold"), f"  {told}", (" …" if follower.behind else ""))
+    said = Text(" ").join(_passage(passage) for passage in findings(account)[:3])
+    parts: list[RenderableType] = [head, said]
+    if account.rounds:
+        parts.append(standings(account, max(4, height - 9)))
+    if follower.trouble:
+        parts.append(Text(printable(follower.trouble), "dark_orange3"))
+    return Group(*parts)
+
+
+def standings(account: Account, most: int) -> Table:
+    """The ranking, of many clients its two ends; ranges share one scale, on which │ is zero."""
+    shown = ends(len(account.standings), most)
+    spans = [account.standings[place].interval or (account.standings[place].score,) * 2 for place in shown]
+    low, high = min(0.0, *(span[0] for span in spans)), max(0.0, *(span[1] for span in spans))
+    table = Table("rank", "client", "score", _heading(account, low, high), "credit by round", "rounds", "verdict")
+    for place in (0, 2, 5):
+        table.columns[place].justify = "right"
+    peak = float(np.nanmax(np.abs(account.credits))) or 1.0
+    for at, place in enumerate(shown):
+        standing = account.standings[place]
+        style = _STYLES[standing.verdict]
+        if place != at and shown[at - 1] == at - 1:
+            table.add_section()
+        table.add_row(
+            str(standing.rank),
+            Text(standing.name),
+            number(standing.score),
+            Text(scale(standing, low, high), style),
+            Text(history(account.credits[place], peak), style),
+            str(standing.seen),
+            Text(VERDICTS[standing.verdict], style),
+        )
+    return table
+
+
+def _heading(account: Account, low: float, high: float) -> str:
+    sure = "score" if account.level is None else f"{percent(account.level)} range"
+    return f"{sure}, {number(low)} to {number(high)}"
+
+
+def scale(standing: Standing, low: float, high: float) -> str:
+    """A client's range on the common scale.
+
+    >>> scale(Standing("a", 1, 50, None, 3, interval=(25, 75)), 0, 100)
+    '│     ──────●──────      '
+    """
+    cells = [" "] * _SCALE
+
+    def at(value: float) -> int:
+        return round((value - low) / ((high - low) or 1) * (_SCALE - 1))
+
+    cells[at(0)] = "│"
+    first, last = standing.interval or (standing.score, standing.score)
+    for place in range(at(first), at(last) + 1):
+        cells[place] = "─"
+    cells[at(standing.score)] = "●"
+    return "".join(cells)
+
+
+def history(credits: Sequence[float] | np.ndarray, peak: float) -> str:
+    """Credits in time as small bars; the middle height is zero, a dot an absence.
+
+    >>> history([10, 0, -10, float("nan")], 10)
+    '█▅▁·'
+    """
+    row = np.asarray(credits, dtype=np.float64)
+    means = [row[list(window)] for window in windows(range(len(row)), _HISTORY)]
+    return "".join(_bar(float(np.nanmean(part)) / peak) if np.isfinite(part).any() else "·" for part in means)
+
+
+def _bar(height: float) -> str:
+    return _BARS[min(len(_BARS) - 1, int((height + 1) / 2 * len(_BARS)))]
+
+
+def _passage(parts: Passage) -> Text:
+    return Text("".join(part if isinstance(part, str) else part.name for part in parts))

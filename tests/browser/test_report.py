@@ -1,0 +1,271 @@
+"""The report, in a real browser, from disk, without a network."""
+
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from accounts import MADE, RIGHT_TO_LEFT, SCRIPT, large, nasty
+from fedcoast.assessors import Cosine
+from fedcoast.reports.forms import write
+from fedcoast.reports.page import page as to_page
+from fedcoast.reports.plots import FIGURES
+from fedcoast.reports.survey import survey
+from federations import federation, with_upload
+
+pytestmark = pytest.mark.slow
+
+PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True, "device_scale_factor": 2}
+
+
+@pytest.fixture(scope="module")
+def record():
+    rounds = federation(rounds=30, clients=("ann", "bob", "cid", "dan"))
+    bad = {name: array * np.nan for name, array in rounds[2].local["bob"].items()}
+    rounds[2] = with_upload(rounds[2], "bob", bad)
+    return survey(rounds, None, {"cosine": Cosine()}, title="small", budget="1000", made=MADE)
+
+
+@pytest.fixture(scope="module")
+def report(record, tmp_path_factory):
+    file = tmp_path_factory.mktemp("report") / "report.html"
+    write(record, file)
+    return file.as_uri()
+
+
+def drawn(page):
+    page.wait_for_selector("html[data-drawn=all]", timeout=60_000)
+    return page
+
+
+def names(page):
+    return page.locator("#ranking-table tbody tr:visible th bdi").all_inner_texts()
+
+
+def column(page, head):
+    heads = page.locator("#ranking-table thead th").all_inner_texts()
+    place = next(at for at, text in enumerate(heads) if text.strip(" ▲▼") == head)
+    return page.locator(f"#ranking-table tbody tr:visible > :nth-child({place + 1})").all_inner_texts()
+
+
+def number(text):
+    return float(text.replace("−", "-").replace(",", "").replace("\xa0%", ""))
+
+
+def test_the_report_opens_from_disk_without_a_network_and_without_a_complaint(visit, report):
+    page = drawn(visit(report))
+    assert page.requests == [report]
+    assert page.complaints == []
+
+
+def test_the_right_numbers_are_in_the_right_order(visit, report, record):
+    page = visit(report)
+    assert names(page) == list(record.assessment.ranking)
+    assert [number(text) for text in column(page, "score")] == [s.score for s in record.standings]
+    assert [int(text) for text in column(page, "rank")] == [s.rank for s in record.standings]
+    assert page.locator(".lead").inner_text().startswith("Most was contributed by ann")
+    drawn(page)
+    labels = page.locator("#figure-ranking .ytick text").all_text_contents()
+    assert labels == list(record.assessment.ranking)
+    points = page.locator("#figure-ranking").evaluate("e => e.data.flatMap(t => t.x.map((x, i) => [t.y[i], x]))")
+    assert [x for _, x in sorted(points)] == [s.score for s in record.standings]
+
+
+def test_every_plot_draws(visit, report):
+    page = drawn(visit(report))
+    for name in FIGURES:
+        figure = page.locator(f"#figure-{name}")
+        figure.scroll_into_view_if_needed()
+        marks = figure.locator(".point, .js-line, .heatmaplayer image, .bars path")
+        assert marks.count() >= 1, name
+        box = figure.locator(".main-svg").first.bounding_box()
+        assert box["width"] > 300, name
+        assert box["height"] > 100, name
+
+
+def test_hovering_shows_the_numbers(visit, report, record):
+    page = drawn(visit(report))
+    best = record.standings[0]
+    page.locator("#figure-ranking").scroll_into_view_if_needed()
+    point = page.locator("#figure-ranking .scatterlayer .point").first.bounding_box()
+    page.mouse.move(point["x"] + point["width"] / 2, point["y"] + point["height"] / 2)
+    hover = page.locator("#figure-ranking .hoverlayer .hovertext")
+    hover.wait_for()
+    text = hover.text_content()
+    assert best.name in text
+    assert f"{best.score:,}" in text
+    page.locator("#figure-heat-map").scroll_into_view_if_needed()
+    box = page.locator("#figure-heat-map .heatmaplayer image").bounding_box()
+    page.mouse.move(box["x"] + 5, box["y"] + 5)
+    hover = page.locator("#figure-heat-map .hoverlayer .hovertext")
+    hover.wait_for()
+    assert hover.text_content().startswith(f"{best.name}round 1: {record.credits[0, 0]:g}")
+
+
+def test_sorting_works_by_mouse_and_by_keyboard(visit, report, record):
+    page = visit(report)
+    head = page.get_by_role("button", name="score")
+    head.click()
+    assert page.locator("th[aria-sort]").get_attribute("aria-sort") == "descending"
+    assert names(page) == list(record.assessment.ranking)
+    head.click()
+    assert names(page) == list(reversed(record.assessment.ranking))
+    assert page.locator("th[aria-sort]").get_attribute("aria-sort") == "ascending"
+    page.get_by_role("button", name="client", exact=True).focus()
+    page.keyboard.press("Enter")
+    assert names(page) == sorted(record.assessment.ranking)
+    page.keyboard.press("Enter")
+    assert names(page) == sorted(record.assessment.ranking, reverse=True)
+    assert page.complaints == []
+
+
+def test_searching_leaves_those_who_fit(visit, report):
+    page = visit(report)
+    page.get_by_label("Find a client").fill("B")
+    assert names(page) == ["bob"]
+    assert page.locator("#found").inner_text() == "1 of 4"
+    page.get_by_label("Find a client").fill("")
+    assert len(names(page)) == 4
+
+
+def test_a_client_can_be_picked_out_of_the_timeline(visit, report):
+    page = drawn(visit(report))
+    widths = "e => e.data.map(t => t.line.width)"
+    assert len(set(page.locator("#figure-timeline").evaluate(widths))) == 1
+    page.get_by_role("button", name="bob", exact=True).click()
+    assert page.get_by_role("button", name="bob", exact=True).get_attribute("aria-pressed") == "true"
+    page.wait_for_timeout(200)
+    assert len(set(page.locator("#figure-timeline").evaluate(widths))) == 2
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_light_and_dark_follow_the_system_and_the_button(visit, report, scheme):
+    page = drawn(visit(report, color_scheme=scheme))
+
+    def brightness():
+        return sum(map(int, re.findall(r"\d+", page.evaluate("getComputedStyle(document.body).backgroundColor"))[:3]))
+
+    def label():
+        return page.locator("#figure-ranking .ytick text").first.evaluate("e => getComputedStyle(e).fill")
+
+    before, ink = brightness(), label()
+    assert (before > 600) == (scheme == "light")
+    page.locator("#theme").click()
+    assert (brightness() > 600) != (scheme == "light")
+    page.wait_for_timeout(1500)
+    assert label() != ink
+    assert page.complaints == []
+
+
+def test_a_phone_has_no_sideways_scrolling_of_the_page(visit, report):
+    page = drawn(visit(report, **PHONE))
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    for name in FIGURES:
+        assert page.locator(f"#figure-{name} .main-svg").first.bounding_box()["width"] <= 390
+    assert page.complaints == []
+
+
+def test_a_screen_reader_finds_its_way(visit, report):
+    page = drawn(visit(report))
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the ranking"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    levels = page.evaluate("[...document.querySelectorAll('h1, h2, h3')].map(h => Number(h.tagName[1]))")
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    assert page.locator("main table caption").count() == page.locator("main table").count()
+    assert page.locator("[data-figure][role=img][aria-label]").count() == len(FIGURES)
+    assert page.locator("#ranking-table th[scope=row]").count() == 4
+    for button in page.get_by_role("button").all():
+        assert button.evaluate("b => b.textContent.trim() || b.ariaLabel")
+
+
+def test_it_prints_in_light_with_all_figures_within_the_paper(visit, report):
+    page = drawn(visit(report, color_scheme="dark"))
+    pdf = page.pdf(format="A4")
+    assert pdf.startswith(b"%PDF")
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert not page.locator("nav").is_visible()
+    assert page.complaints == []
+
+
+def test_names_that_would_do_harm_are_text_everywhere(visit, tmp_path):
+    record = nasty()
+    write(record, tmp_path / "nasty.html")
+    page = drawn(visit((tmp_path / "nasty.html").as_uri()))
+    assert page.complaints == []
+    assert page.locator("img").count() == 0
+    assert sorted(names(page)) == sorted(standing.name for standing in record.standings)
+    labels = page.locator("#figure-ranking .ytick text").all_text_contents()
+    assert SCRIPT in labels
+    assert any(RIGHT_TO_LEFT in label for label in labels)
+    cell = page.locator("bdi", has_text=RIGHT_TO_LEFT).first
+    assert cell.evaluate("e => getComputedStyle(e).unicodeBidi") == "isolate"
+    legend = page.locator("#figure-timeline .legendtext").all_text_contents()
+    assert any(text.startswith("<script>alert(1)</") for text in legend)
+    page.get_by_role("button", name=SCRIPT).click()
+    page.get_by_label("Find a client").fill("<script>")
+    assert SCRIPT in names(page)
+    point = page.locator("#figure-ranking .scatterlayer .point").first.bounding_box()
+    page.mouse.move(point["x"] + point["width"] / 2, point["y"] + point["height"] / 2)
+    assert page.complaints == []
+    assert page.requests == [(tmp_path / "nasty.html").as_uri()]
+
+
+def test_without_scripts_the_numbers_are_all_there(visit, report, record):
+    page = visit(report, java_script_enabled=False)
+    assert names(page) == list(record.assessment.ranking)
+
+
+@pytest.fixture(scope="module")
+def thousand(tmp_path_factory):
+    file = tmp_path_factory.mktemp("large") / "large.html"
+    file.write_text(to_page(large()), encoding="utf-8")
+    return file
+
+
+def test_a_thousand_clients_and_rounds_open_within_three_seconds(visit, thousand):
+    """From the address to the ranking as a table and as a figure. What lies further down is drawn meanwhile."""
+    assert thousand.stat().st_size < 15e6
+    times = []
+    for _ in range(3):
+        page = drawn(visit(thousand.as_uri()))
+        times.append(page.evaluate("performance.getEntriesByName('drawn ranking')[0].startTime") / 1000)
+        assert page.complaints == []
+    assert min(times) < 3, times
+
+
+def test_of_a_thousand_clients_the_ends_are_shown_and_anyone_is_found(visit, thousand):
+    page = drawn(visit(thousand.as_uri()))
+    assert len(names(page)) == 30
+    assert [int(text) for text in column(page, "rank")][-1] == 1000
+    page.get_by_role("button", name="score").click()
+    page.get_by_role("button", name="score").click()
+    scores = [number(text) for text in column(page, "score")]
+    assert len(scores) == 30
+    assert scores == sorted(scores)
+    page.get_by_label("Find a client").fill("hospital-0777")
+    assert names(page) == ["hospital-0777"]
+    before = page.locator("#figure-timeline").evaluate("e => e.data.length")
+    page.get_by_role("button", name="hospital-0777").click()
+    page.wait_for_timeout(500)
+    assert page.locator("#figure-timeline").evaluate("e => e.data.length") in (before, before + 1)
+    page.get_by_label("Find a client").fill("")
+    page.get_by_role("button", name="Show everyone").click()
+    assert page.locator("#ranking-table tbody tr:visible").count() == 1000
+    assert page.complaints == []
+
+
+def test_the_picture_is_a_picture_of_the_answer(record, tmp_path):
+    from PIL import Image
+
+    write(record, tmp_path / "report.png")
+    with Image.open(tmp_path / "report.png") as picture:
+        assert picture.size[0] == 1200
+        assert picture.size[1] > 700
+        colours = {colour for _, colour in picture.convert("RGB").getcolors(1 << 24)}
+    assert (0x20, 0x68, 0xAD) in colours, "the dots of those who help"
+    assert (tmp_path / "report.png").stat().st_size < 1_000_000

@@ -1,0 +1,164 @@
+"""The live page's server, asked over a real socket; how it looks in a browser is in tests/browser."""
+
+import contextlib
+import http.client
+import json
+import threading
+import time
+
+import pytest
+import uvicorn
+
+from fedcoast import BadSetting, Recorder
+from fedcoast.reports import live
+from fedcoast.reports.following import Follower
+from federations import federation
+
+TOKEN = "0123456789abcdef"
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch):
+    monkeypatch.setattr("os.fsync", lambda handle: None)
+
+
+@contextlib.contextmanager
+def served(folder, token=None):
+    """A server on a port of its own, in a thread."""
+    addresses, servers = [], []
+    run = uvicorn.Server.run
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(uvicorn.Server, "run", lambda self, sockets: (servers.append(self), run(self, sockets)))
+        thread = threading.Thread(
+            target=live.serve, args=(Follower(folder),), kwargs={"port": 0, "token": token, "ready": addresses.append}
+        )
+        thread.start()
+        until = time.monotonic() + 20
+        while not (servers and servers[0].started) and time.monotonic() < until:
+            time.sleep(0.02)
+        try:
+            yield int(addresses[0].split(":")[2].partition("/")[0])
+        finally:
+            servers[0].should_exit = True
+            thread.join(20)
+            assert not thread.is_alive()
+
+
+def get(port, path="/", **headers):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    answer = connection.getresponse()
+    body = b"" if path.startswith("/events") and answer.status == 200 else answer.read()
+    connection.close()
+    return answer, body.decode()
+
+
+def eventually(condition):
+    until = time.monotonic() + 20
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert condition()
+
+
+def seen(port):
+    return json.loads(get(port, "/view")[1])
+
+
+def test_the_page_its_state_and_its_library_are_served_and_sealed(tmp_path):
+    with Recorder(tmp_path / "run") as recorder, served(tmp_path / "run") as port:
+        for round in federation(rounds=5):
+            recorder.observe(round)
+        eventually(lambda: seen(port)["status"]["text"] == "Live: round 5")
+        answer, text = get(port)
+        assert answer.status == 200
+        assert "Live: round 5" in text
+        assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert get(port, "/plotly.js")[1].startswith("/**")
+        assert get(port, "/nonsense")[0].status == 404
+
+
+def test_news_reach_every_viewer_from_one_assessor(tmp_path):
+    rounds = federation(rounds=6)
+    with Recorder(tmp_path / "run") as recorder, served(tmp_path / "run") as port:
+        for round in rounds[:5]:
+            recorder.observe(round)
+        eventually(lambda: seen(port)["status"]["text"] == "Live: round 5")
+        connections = [http.client.HTTPConnection("127.0.0.1", port, timeout=10) for _ in range(20)]
+        answers = []
+        for connection in connections:
+            connection.request("GET", "/events")
+            answers.append(connection.getresponse())
+        first = {_next(answer) for answer in answers}
+        assert len(first) == 1
+        recorder.observe(rounds[5])
+        begun = time.monotonic()
+        second = {_next(answer) for answer in answers}
+        assert time.monotonic() - begun < 5
+        assert len(second) == 1
+        assert second != first
+        for connection in connections:
+            connection.close()
+
+
+def _next(answer):
+    """The data of the next event."""
+    while not (line := answer.readline().decode()).startswith("data:"):
+        assert line, "the stream ended"
+    return line
+
+
+def test_a_run_that_has_not_begun_is_a_page_that_waits(tmp_path):
+    with served(tmp_path / "run") as port:
+        assert "No round has a final credit yet" in get(port)[1]
+        eventually(lambda: seen(port)["status"]["state"] == "waiting")
+
+
+def test_only_this_machine_by_its_own_name_is_answered(tmp_path):
+    with served(tmp_path / "run") as port:
+        for host in ("127.0.0.1", f"localhost:{port}", "[::1]:80"):
+            assert get(port, Host=host)[0].status == 200
+        for host in ("evil.example", "127.0.0.1.evil.example", "", "[::2]"):
+            assert get(port, Host=host)[0].status == 403
+
+
+def test_every_request_must_bring_the_token(tmp_path):
+    with served(tmp_path / "run", TOKEN) as port:
+        for path in ("/", "/view", "/events", "/plotly.js", "/nonsense"):
+            assert get(port, path)[0].status == 401
+            assert get(port, path, Authorization="Bearer wrong")[0].status == 401
+            assert get(port, path + "?token=0123456789abcdeX")[0].status == 401
+            assert get(port, path, Cookie="fedcoast=wrong")[0].status == 401
+            assert get(port, path, Cookie="=;;,fedcoast")[0].status == 401
+        assert get(port, "/view", Authorization=f"Bearer {TOKEN}", Host="any.example")[0].status == 200
+        answer, _ = get(port, f"/?token={TOKEN}")
+        assert answer.status == 303
+        assert "HttpOnly; SameSite=Strict" in answer.headers["Set-Cookie"]
+        assert TOKEN not in answer.headers["Set-Cookie"] + answer.headers["Location"]
+        cookie = answer.headers["Set-Cookie"].partition(";")[0]
+        assert get(port, "/", Cookie=cookie)[0].status == 200
+        assert get(port, "/events", Cookie=cookie)[0].status == 200
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "example.org"])
+def test_other_interfaces_are_refused_without_a_token(host):
+    with pytest.raises(BadSetting, match="can be reached from other machines"):
+        live.check(host, None)
+    live.check(host, TOKEN)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
+def test_this_machine_needs_no_token(host):
+    live.check(host, None)
+
+
+@pytest.mark.parametrize("token", ["", "short", "0123456789abcde", "0123456789abcdé!", "0123456789abcde\n"])
+def test_a_token_that_could_be_guessed_is_refused(token):
+    with pytest.raises(BadSetting, match="at least 16 printable ASCII characters"):
+        live.check("127.0.0.1", token)
+
+
+def test_a_port_that_is_taken_is_told(tmp_path):
+    with served(tmp_path / "run") as port, pytest.raises(BadSetting, match=f"port {port}"):
+        live.serve(Follower(tmp_path / "run"), port=port)

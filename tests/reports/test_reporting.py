@@ -1,0 +1,106 @@
+"""`fedcoast report`, `serve` and `watch`, as a user calls them."""
+
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import fixture_a
+from fedcoast import Assessment, CoAst, FedcoastError, Recorder, replay
+from fedcoast.cli import reporting
+
+app = typer.Typer()
+for command in (reporting.report, reporting.serve, reporting.watch):
+    app.command()(command)
+
+
+def fedcoast(*arguments):
+    done = CliRunner().invoke(app, list(map(str, arguments)))
+    if isinstance(done.exception, FedcoastError):
+        return str(done.exception)
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done
+
+
+@pytest.fixture
+def run(tmp_path):
+    with Recorder(tmp_path / "run") as recorder:
+        for round in fixture_a.rounds("observer"):
+            recorder.observe(round)
+    return tmp_path / "run"
+
+
+def test_a_run_becomes_a_report_whose_path_is_printed(run, tmp_path):
+    done = fedcoast("report", run, "-o", tmp_path / "r.html", "--keep", 0.5)
+    assert (done.exit_code, done.stdout) == (0, f"{tmp_path / 'r.html'}\n")
+    assert "<bdi>c1</bdi>" in (tmp_path / "r.html").read_text()
+
+
+@pytest.mark.parametrize("form", ["md", "csv", "json"])
+def test_the_form_can_be_chosen(run, tmp_path, monkeypatch, form):
+    monkeypatch.chdir(tmp_path)
+    assert fedcoast("report", run, "--format", form, "--keep", 0.5).stdout == f"report.{form}\n"
+    assert "c1" in (tmp_path / f"report.{form}").read_text()
+
+
+def test_options_reach_the_assessor(run, tmp_path):
+    for preset, made in (("paper", CoAst.paper(horizon=1)), ("research-code", CoAst.research_code(horizon=1))):
+        fedcoast("report", run, "-o", tmp_path / "r.json", "--preset", preset, "--horizon", 1)
+        for round in replay(run):
+            made.observe(round)
+        held = json.loads((tmp_path / "r.json").read_text())["assessment"]
+        assert Assessment.from_json(json.dumps(held)) == made.assessment()
+
+
+def test_an_answer_in_json_becomes_a_report_too(run, tmp_path):
+    assessor = CoAst(keep=0.5)
+    for round in replay(run):
+        assessor.observe(round)
+    (tmp_path / "answer.json").write_text(assessor.assessment().to_json())
+    fedcoast("report", tmp_path / "answer.json", "-o", tmp_path / "r.json", "--budget", "99.95", "--rule", "rank")
+    held = json.loads((tmp_path / "r.json").read_text())
+    assert held["title"] == "answer"
+    assert held["rewards"]["budget"] == "99.95"
+    assert [entry["client"]["name"] for entry in held["clients"]] == ["c1", "c2", "c3"]
+
+
+def test_methods_are_compared(run, tmp_path):
+    fedcoast("report", run, "-o", tmp_path / "r.json", "--methods", "coast,cosine,norm")
+    held = json.loads((tmp_path / "r.json").read_text())
+    assert list(held["comparison"]["methods"]) == ["coast", "cosine", "norm"]
+
+
+def test_too_few_rounds_make_a_report_and_a_code(run, tmp_path):
+    done = fedcoast("report", run, "-o", tmp_path / "r.md", "--horizon", 9)
+    assert done.exit_code == 4
+    assert "No round has a final credit yet" in (tmp_path / "r.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["report", "nowhere"], "nowhere is not a folder"),
+        (["report", "RUN", "--keep", "10"], "did you mean 0.10?"),
+        (["report", "RUN", "-o", "x.pdf"], "a report is html, md, csv, json, png; got 'pdf'"),
+        (["report", "nowhere", "-o", "x.pdf"], "a report is html, md, csv, json, png; got 'pdf'"),
+        (["report", "RUN", "--level", "90"], "did you mean 0.90?"),
+        (["report", "RUN", "--methods", "cosin"], "did you mean cosine?"),
+        (["report", "RUN", "--methods", "shapley"], "shapley needs validation data"),
+        (["report", "RUN", "--budget", "much"], "budget must be an amount"),
+        (["report", "RUN/run.json"], "a fedcoast-assessment of version 1 is wanted"),
+        (["serve", "RUN", "--host", "0.0.0.0"], "can be reached from other machines"),
+        (["serve", "RUN", "--token", "short"], "at least 16 printable"),
+        (["serve", "RUN", "--port", "99999"], "cannot listen on 127.0.0.1, port 99999"),
+    ],
+)
+def test_what_cannot_be_done_is_said(run, tmp_path, monkeypatch, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    assert said in fedcoast(*(argument.replace("RUN", str(run)) for argument in arguments))
+    assert not list(tmp_path.glob("*.html")) + list(tmp_path.glob("*.pdf"))
+
+
+def test_a_terminal_can_be_shown_what_there_is(run):
+    done = fedcoast("watch", run, "--once", "--keep", 0.5)
+    assert done.exit_code == 0
+    assert done.stdout.index("│ c1") < done.stdout.index("│ c2") < done.stdout.index("│ c3")
