@@ -32,10 +32,13 @@ def test_a_local_cluster_works_and_is_gone_afterwards():
         "    with connect('local') as same:\n"
         "        assert same is ray\n"
         "    assert ray.is_initialized()\n"
-        "    print(ray.get(ray.remote(lambda: os.getpid()).remote()) != os.getpid(), ray.cluster_resources()['CPU'])\n"
-        "print(ray.is_initialized())"
+        "    elsewhere = ray.get(ray.remote(lambda: os.getpid()).remote()) != os.getpid()\n"
+        "    print('what is said meanwhile')\n"
+        "    cores = ray.cluster_resources()['CPU']\n"
+        "print(elsewhere, cores, ray.is_initialized())"
     )
-    assert done.stdout == f"True {float(os.cpu_count())}\nFalse\n", done.stderr
+    assert done.stdout == f"True {float(os.cpu_count())} False\n", done.stderr
+    assert "what is said meanwhile" in done.stderr
 
 
 @pytest.mark.slow

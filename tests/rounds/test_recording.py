@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import weakref
+from collections import UserDict
 from dataclasses import replace
 from pathlib import Path
 
@@ -146,18 +147,24 @@ def test_at_most_one_lazily_loaded_model_is_in_memory(tmp_path, observer):
 
 
 def test_a_replayed_upload_is_read_only_when_it_is_asked_for_and_not_kept(tmp_path, monkeypatch):
-    read, files, alive = reading.read_tensors, [], []
+    really_open, files, alive = reading.open_tensors, [], []
 
-    def watched(path):
-        tensors, facts = read(path)
+    class Watched(UserDict):
+        def __getitem__(self, name):
+            array = self.data[name]
+            alive.append(weakref.ref(array))
+            return array
+
+    def watched(path, order):
         files.append(path.name)
-        alive.extend(weakref.ref(array) for array in tensors.values() if path.name.startswith("client"))
-        return tensors, facts
+        tensors = Watched()
+        tensors.data = really_open(path, order)
+        return tensors
 
     folder = record(tmp_path / "run", ROUNDS[:1])
-    monkeypatch.setattr(reading, "read_tensors", watched)
+    monkeypatch.setattr(reading, "open_tensors", watched)
     (round,) = replay(folder)
-    assert files == ["start.safetensors", "end.safetensors"]
+    assert (files, alive) == (["start.safetensors", "end.safetensors"], [])
     assessor = CoAst()
     assessor.observe(round)
     assert files[2:] == [f"client-{place:06d}.safetensors" for place in range(3)]

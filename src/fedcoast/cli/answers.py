@@ -9,6 +9,7 @@ import typer
 from fedcoast import Assessment, BadFile, BadSetting, CoAst, Recorder, read_about, replay
 from fedcoast.assessors.coast import Baseline, Drift, Small, Tail, Target
 from fedcoast.cli.screen import out, progress
+from fedcoast.cluster import assess_on_ray
 from fedcoast.errors import Client
 from fedcoast.rounds.clients import client_from_json
 from fedcoast.rounds.folder import is_run
@@ -37,6 +38,9 @@ def assess(
     tail: Annotated[Tail | None, typer.Option(help="Last rounds: leave pending, or value provisionally.")] = None,
     small: Annotated[Small | None, typer.Option(help="Layers of which the share is less than one entry.")] = None,
     bad_uploads: BadUploads = "quarantine",
+    ray: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Share the work over a Ray cluster: its address, or local.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="The whole answer as JSON.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="The whole answer as CSV.")] = False,
 ) -> None:
@@ -57,10 +61,13 @@ def assess(
     make: Callable[..., CoAst] = {"paper": CoAst.paper, "research-code": CoAst.research_code}.get(preset, CoAst)
     assessor = make(**{option: value for option, value in given.items() if value is not None})
     with progress(total=None) as bar:
-        for round in replay(run):
-            assessor.observe(round)
-            bar(f"round {round.number}, {len(round.clients)} clients")
-    assessment = assessor.assessment()
+        if ray is None:
+            for round in replay(run):
+                assessor.observe(round)
+                bar(f"round {round.number}, {len(round.clients)} clients")
+            assessment = assessor.assessment()
+        else:
+            assessment = assess_on_ray(run, assessor, ray, lambda done, of: bar(f"shard {done} of {of}"))
     if json or csv:
         typer.echo(assessment.to_json() if json else assessment.to_csv(), nl=json)
     else:

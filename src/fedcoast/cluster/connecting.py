@@ -3,9 +3,10 @@
 import os
 import re
 import socket
+import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from fedcoast.errors import BadSetting, FedcoastError, require
@@ -22,7 +23,8 @@ class LostWork(FedcoastError):
 def connect(address: str) -> Iterator[Any]:
     """The module `ray`, connected: "local" starts a cluster of this machine's cores, else what `ray.init` takes.
 
-    Where the process is connected already, that cluster is used and left running, whatever the address.
+    Where the process is connected already, that cluster is used and left running, whatever the address. What is printed
+    meanwhile goes to stderr: Ray reports lost workers on stdout, where answers belong.
 
         with connect("local") as ray:
             ray.get(ray.remote(work).remote(…))
@@ -35,7 +37,8 @@ def connect(address: str) -> Iterator[Any]:
         return
     _join(ray, address)
     try:
-        yield ray
+        with redirect_stdout(sys.stderr):
+            yield ray
     finally:
         with _in_silence():
             ray.shutdown()

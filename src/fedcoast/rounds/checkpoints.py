@@ -47,6 +47,10 @@ def checkpoints(folder: Path, after: int | None = None) -> Iterator[Round]:
         yield _round(number, here, before, following)
 
 
+def checkpoint_numbers(folder: Path) -> list[int]:
+    return sorted(_places(folder))
+
+
 def _round(number: int, here: Path, before: Path | None, following: Path | None) -> Round:
     start = _model_file(here, "start") or (before and _model_file(before, "end"))
     end = _model_file(here, "end") or (following and _model_file(following, "start"))

@@ -10,9 +10,9 @@ from fedcoast.errors import BadFile
 from fedcoast.rounds.clients import client_from_json
 from fedcoast.rounds.files import read_json
 from fedcoast.rounds.layout import Layout, Model
-from fedcoast.rounds.pruning import read_pruned_upload
+from fedcoast.rounds.pruning import PrunedUpload
 from fedcoast.rounds.round import LazyModels, Round
-from fedcoast.rounds.tensors import read_tensors
+from fedcoast.rounds.tensors import open_tensors
 
 FORMAT = "fedcoast-run"
 VERSION = 1
@@ -48,6 +48,11 @@ def recorded(folder: Path, after: int | None = None, last: bool = False) -> Iter
             shown = int(place.name)
 
 
+def recorded_numbers(folder: Path) -> list[int]:
+    read_about(folder)
+    return [int(place.name) for place in _places(folder)]
+
+
 def _places(folder: Path) -> list[Path]:
     try:
         names = [path for path in (folder / ROUNDS).iterdir() if re.fullmatch(r"\d{10,}", path.name)]
@@ -70,7 +75,7 @@ def _round(place: Path) -> Round:
         pruned = facts["pruned"]
 
         def load(file: Path) -> Callable[[], Model]:
-            return lambda: _model(file, layout) if pruned is None else read_pruned_upload(layout, start, file)
+            return lambda: _model(file, layout) if pruned is None else PrunedUpload(layout, start, file)
 
         return Round(
             number=facts["number"],
@@ -104,6 +109,5 @@ def _inside(place: Path, file: str) -> Path:
 
 
 def _model(file: Path, layout: Layout) -> Model:
-    tensors, _ = read_tensors(file)
     # In the order of the layout, which a safetensors file does not keep.
-    return {entry.name: tensors[entry.name] for entry in layout.entries if entry.name in tensors} | tensors
+    return open_tensors(file, (entry.name for entry in layout.entries))

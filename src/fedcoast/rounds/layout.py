@@ -51,6 +51,12 @@ class Layout:
         _same_names({entry.name for entry in self.entries}, given)
         return {entry.name: _read_entry(entry, given[entry.name]) for entry in self.entries}
 
+    def pick(self, model: object, names: Iterable[str]) -> Model:
+        """These entries of a model that must have all of the layout's, and no others."""
+        given = _mapping(model)
+        _same_names({entry.name for entry in self.entries}, given)
+        return {name: given[name] for name in names}
+
     def to_json(self) -> list[dict[str, Any]]:
         return [asdict(entry) for entry in self.entries]
 

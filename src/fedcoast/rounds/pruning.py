@@ -1,5 +1,6 @@
 """Uploads kept as ballots: two bits for each parameter that may vote, nothing of the rest."""
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ from fedcoast.formulas.selection import quick_ballot
 from fedcoast.formulas.ternary import pack, signs, unpack
 from fedcoast.rounds.arrays import Array, BFloat16, arithmetic, read
 from fedcoast.rounds.layout import Layout, Model
-from fedcoast.rounds.tensors import read_tensors
+from fedcoast.rounds.tensors import open_tensors
 
 STEP = 0.02  # the paper's α; any would do, the votes are what is kept
 
@@ -32,18 +33,34 @@ def pruned_upload(
     return packed
 
 
-def read_pruned_upload(layout: Layout, start: Model, file: Path) -> Model:
-    """The model whose update is the recorded ballot: start + step · ballot; what cannot vote is the start's."""
-    planes, _ = read_tensors(file)
-    model = dict(start)
-    for entry in layout.voting:
-        held = planes.get(entry.name)
-        if not isinstance(held, np.ndarray) or held.shape != (2, -(-entry.size // 8)) or held.dtype != np.uint8:
-            raise BadFile(f"{file} does not hold the ballot of layer {entry.name!r}; it was altered")
-        before, kind = read(start[entry.name])
-        moved = _moved(before, unpack(held, entry.size))
-        model[entry.name] = BFloat16(moved) if kind == "bfloat16" else moved
-    return model
+class PrunedUpload(Mapping[str, object]):
+    """The model whose update is the recorded ballot: start + step · ballot; what cannot vote is the start's.
+
+    A layer is put together when it is asked for.
+    """
+
+    def __init__(self, layout: Layout, start: Model, file: Path) -> None:
+        self._sizes = {entry.name: entry.size for entry in layout.voting}
+        self._start, self._planes, self._file = start, open_tensors(file), file
+
+    def __getitem__(self, name: str) -> object:
+        if name not in self._sizes:
+            return self._start[name]
+        size, held = self._sizes[name], self._planes.get(name)
+        if not isinstance(held, np.ndarray) or held.shape != (2, -(-size // 8)) or held.dtype != np.uint8:
+            raise BadFile(f"{self._file} does not hold the ballot of layer {name!r}; it was altered")
+        before, kind = read(self._start[name])
+        moved = _moved(before, unpack(held, size))
+        return BFloat16(moved) if kind == "bfloat16" else moved
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._start  # Mapping's own would put the layer together
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._start)
+
+    def __len__(self) -> int:
+        return len(self._start)
 
 
 def _moved(start: Array, cast: Array) -> Array:

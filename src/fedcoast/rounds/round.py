@@ -5,7 +5,7 @@ import operator
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -79,6 +79,19 @@ class Round:
     def read_end(self, layout: Layout) -> dict[str, Array]:
         with self._blaming("after"):
             return layout.read(self.end)
+
+    def part(self, layout: Layout, names: Collection[str]) -> "Round":
+        """The same round of these layers alone, without weights; a model that lacks another is still a bad one."""
+        with self._blaming("before"):
+            start = layout.pick(self.start, names)
+        with self._blaming("after"):
+            end = layout.pick(self.end, names)
+
+        def load(key: Client) -> Callable[[], Model]:
+            return lambda: layout.pick(self.local[key], names)
+
+        local = LazyModels({key: load(key) for key in self.local})
+        return replace(self, start=start, local=local, end=end, weights=None)
 
     @contextmanager
     def _blaming(self, which: str) -> Iterator[None]:

@@ -1,12 +1,14 @@
 """Named arrays in one safetensors file, with facts in its header. Never a pickle; whole or not at all."""
 
 import json
-from collections.abc import Mapping
+import mmap
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, TensorSpec, deserialize, serialize_file
+from safetensors import SafetensorError, TensorSpec, deserialize, safe_open, serialize_file
 
 from fedcoast.errors import BadFile
 from fedcoast.rounds.arrays import Array, BFloat16
@@ -61,6 +63,61 @@ def read_tensors(path: Path) -> tuple[dict[str, Array | BFloat16], Any]:
         if isinstance(error, BadFile):
             raise
         raise BadFile(f"{path} is not a whole safetensors file ({error}); it was torn or altered") from error
+
+
+def open_tensors(path: Path, order: Iterable[str] = ()) -> Mapping[str, Array | BFloat16]:
+    """The arrays of a file that nobody changes in place, each read from the disk when it is used; these names first.
+
+    The file is mapped into memory, not read: whoever needs one layer of many pays for one. What is wrong with the file
+    as a whole is said now, in the words of `read_tensors`.
+    """
+    try:
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            header = {} if length > path.stat().st_size else json.loads(file.read(length))
+        with safe_open(path, framework="np"):  # checks the header against itself and the length of the file
+            json.loads((header.pop("__metadata__", None) or {}).get("fedcoast", "null"))
+        sound = all(place["dtype"] in _KINDS for place in header.values())
+    except (OSError, SafetensorError, ValueError, RecursionError):
+        sound = False
+    if not sound:
+        return read_tensors(path)[0]
+    names = [name for name in dict.fromkeys(order) if name in header]
+    return _MappedTensors(path, 8 + length, {name: header[name] for name in names} | header)
+
+
+class _MappedTensors(Mapping[str, Array | BFloat16]):
+    """One mapping of the file for all its arrays, there as long as one of them is: open files are few in number."""
+
+    def __init__(self, path: Path, begin: int, places: Mapping[str, Mapping[str, Any]]) -> None:
+        self._path, self._begin, self._places = path, begin, places
+        self._mapped: weakref.ref[mmap.mmap] | None = None
+
+    def __getitem__(self, name: str) -> Array | BFloat16:
+        place = self._places[name]
+        first, last = (self._begin + offset for offset in place["data_offsets"])
+        data = memoryview(self._file())[first:last] if last > first else b""
+        return _array(self._path, name, {**place, "data": data})
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places  # Mapping's own would read the array
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def _file(self) -> mmap.mmap:
+        held = None if self._mapped is None else self._mapped()
+        if held is None:
+            try:
+                with self._path.open("rb") as file:
+                    held = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            except (OSError, ValueError) as error:
+                raise BadFile(f"{self._path} cannot be read ({error})") from error
+            self._mapped = weakref.ref(held)
+        return held
 
 
 def _facts(data: bytes) -> Any:

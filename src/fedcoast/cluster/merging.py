@@ -1,0 +1,70 @@
+"""Putting the parts of shards together again: the answer that one machine would have given."""
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from fedcoast.assessors.assessment import Assessment
+from fedcoast.assessors.coast import CoAst
+from fedcoast.assessors.ledger import Ledger, totals
+from fedcoast.cluster.valuing import Part, Reasons
+from fedcoast.errors import BadUpload, Client
+from fedcoast.rounds.clients import in_order
+
+_log = logging.getLogger("fedcoast")
+
+
+def bad_uploads(parts: Sequence[Part], policy: str) -> Reasons:
+    """Whose upload is bad in any layer, by round: parts are in the order of the layers, and the first has the reason.
+
+    With the policy "raise", the first round's first client that one machine would have stopped at.
+    """
+    found: Reasons = {}
+    for part in parts:
+        for number, reasons in part.found.items():
+            for client, reason in reasons.items():
+                found.setdefault(number, {}).setdefault(client, reason)
+    for number in sorted(found):
+        for client in in_order(found[number]):
+            error = BadUpload(client, found[number][client])
+            if policy == "raise":
+                raise error
+            _log.warning("quarantined for this round: %s", error)
+    return found
+
+
+def merge(assessor: CoAst, numbers: Sequence[int], parts: Sequence[Part], found: Reasons) -> Assessment:
+    """The assessment of all shards together. Credits are integers, so the order of the sum changes nothing.
+
+    A client that is bad in one layer is out of the round in all of them.
+    """
+    ledger = Ledger()
+    credits: dict[int, list[dict[Client, float]]] = {}
+    for part in parts:
+        for number, of in part.credits.items():
+            credits.setdefault(number, []).append(of)
+    answered = {number: clients for part in parts for number, clients in part.answered.items()}
+    known = {number: reasons for part in parts for number, reasons in part.known.items()}
+    for number in numbers:
+        out = {**known[number], **found.get(number, {})}
+        total = {number: _sum(credits[number], out)} if number in credits else {}
+        ledger.enter(number, answered[number], out, total)
+    counted = {number: ledger.credits[number] for number in list(ledger.credits)[assessor.rounds]}
+    scores, seen = totals(counted, ledger.clients)
+    return Assessment(
+        method=assessor.method,
+        scores=scores,
+        credits=ledger.credits,
+        pending=tuple(numbers[-assessor.horizon :]),
+        seen=seen,
+        quarantined=ledger.quarantined,
+        settings={**assessor.settings, "bad_uploads": assessor.bad_uploads},
+    )
+
+
+def _sum(credits: Sequence[Mapping[Client, float]], out: Mapping[Client, str]) -> dict[Client, float]:
+    """
+    >>> _sum([{"a": 2, "b": 1}, {"a": -5}], {"b": "not finite"})
+    {'a': -3}
+    """
+    clients = [client for client in credits[0] if client not in out]
+    return {client: sum(of[client] for of in credits) for client in clients}
