@@ -12,7 +12,7 @@ of `sizes` read as integers, which have the same order, and one entry longer tha
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
 
-import numba  # type: ignore[import-untyped]
+import numba
 import numpy as np
 from numba import boolean, float32, float64, int64, types, uint32, uint64
 from numpy.typing import NDArray
@@ -230,7 +230,8 @@ def cast_ballot(
 
 def steps(kind: str) -> Iterator[None]:
     """Compile for "float32" or "float64", or read numba's cache; a stop after each kernel, about a second of work."""
-    real, bits = {"float32": (float32, uint32), "float64": (float64, uint64)}[kind]
+    forms: dict[str, tuple[Any, Any]] = {"float32": (float32, uint32), "float64": (float64, uint64)}
+    real, bits = forms[kind]
     given, words = types.Array(real, 1, "C", readonly=True), uint64[::1]
     sizes, keys = real[::1], bits[::1]
     for kernel, takes in (

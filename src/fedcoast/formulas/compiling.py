@@ -32,11 +32,9 @@ def kernels(kind: str, wait: bool = False) -> ModuleType | None:
 
 def _prepare(kind: str) -> None:
     try:
-        import numba  # type: ignore[import-untyped]
-
-        if numba.config.DISABLE_JIT:
-            return
         module = importlib.import_module("fedcoast.formulas.compiled")
+        if importlib.import_module("numba.core.config").DISABLE_JIT:
+            return
         for _ in module.steps(kind):
             if _leaving.is_set():
                 return

@@ -58,7 +58,12 @@ class Intake:
         if together:
             hands.map(lambda layer: layer.bracket(code), together)
             parts = hands.threads
-            hands.map(lambda part: [layer.sweep(code, part, parts) for layer in together], range(parts))
+
+            def sweep(part: int) -> None:
+                for layer in together:
+                    layer.sweep(code, part, parts)
+
+            hands.map(sweep, range(parts))
             missed += sum(hands.map(lambda layer: layer.settle(code), together))
         return missed
 
