@@ -1,0 +1,154 @@
+"""Uploads in, ballots out: the votes of all layers of one model at a time, on all cores, in memory that is reused."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fedcoast.formulas.compiling import kernels
+from fedcoast.formulas.hands import ALONE, Hands
+from fedcoast.formulas.planes import Planes, Seating
+from fedcoast.formulas.selection import cast_ballot
+from fedcoast.formulas.ternary import Floats
+
+WORTHWHILE = 1 << 16  # entries of a model below which neither machine code nor threads pay
+SHARED = 1 << 16  # entries of a layer from which on all threads work on it together
+
+
+class Intake:
+    """What turns uploads into planes of votes: `voters[layer]` entries of each layer vote, zeros never.
+
+    `cast_layers` counts the layers looked at, `missed` those whose bracket missed and that cost a second pass; neither
+    can be seen in a result. `compiled` false leaves all work to NumPy, true waits for the compiler.
+    """
+
+    def __init__(self, seating: Seating, voters: Sequence[int], compiled: bool | None = None) -> None:
+        self.seating, self.voters = seating, tuple(voters)
+        self.cast_layers = self.missed = 0
+        self._large = sum(seating.sizes) >= WORTHWHILE
+        self._wanted, self._wait = self._large if compiled is None else compiled, compiled is True
+        self._scratch: dict[object, _Scratch] = {}
+
+    def cast(self, start: Sequence[Floats], local: Sequence[Floats], hands: Hands = ALONE) -> Planes:
+        """The votes on local − start; the layers of both are float32 or float64, and of the same type."""
+        planes = self.seating.silence()
+        layers = [
+            _Layer(_flat(after), _flat(before), voters, into)
+            for before, after, voters, into in zip(start, local, self.voters, self.seating.layers(planes), strict=True)
+            if voters > 0
+        ]
+        for dtype in {layer.dtype for layer in layers}:
+            code = kernels(dtype.name, self._wait) if self._wanted else None
+            of_type = sorted((layer for layer in layers if layer.dtype == dtype), key=lambda layer: -layer.size)
+            missed = self._cast(of_type, dtype, code, hands if self._large else ALONE)
+            self.missed += missed
+        self.cast_layers += len(layers)
+        return planes
+
+    def _cast(self, layers: "list[_Layer]", dtype: "np.dtype[Any]", code: Any, hands: Hands) -> int:
+        together = [one for one in layers if one.size >= SHARED and code is not None and hands.threads > 1]
+        for place, layer in enumerate(together):
+            layer.scratch = self._lend((place, "shared"), dtype, layer.size)
+        alone = layers[len(together) :]
+        dealt = [alone[hand :: hands.threads] for hand in range(hands.threads)]
+        for hand, job in enumerate(dealt):
+            for layer in job:
+                layer.scratch = self._lend(hand, dtype, job[0].size)
+        missed = sum(hands.map(lambda job: sum(layer.cast(code) for layer in job), dealt))
+        if together:
+            hands.map(lambda layer: layer.bracket(code), together)
+            parts = hands.threads
+
+            def sweep(part: int) -> None:
+                for layer in together:
+                    layer.sweep(code, part, parts)
+
+            hands.map(sweep, range(parts))
+            missed += sum(hands.map(lambda layer: layer.settle(code), together))
+        return missed
+
+    def _lend(self, owner: object, dtype: "np.dtype[Any]", size: int) -> "_Scratch":
+        held = self._scratch.get((owner, dtype))
+        if held is None or held.size < size:
+            held = self._scratch[owner, dtype] = _Scratch(size, dtype)
+        return held
+
+
+class _Scratch:
+    """For one layer at a time. The system gives memory only where it is touched: a few per cent, usually."""
+
+    def __init__(self, size: int, dtype: "np.dtype[Any]") -> None:
+        self.size = size
+        self.near = np.empty(-(-size // 64), np.uint64)
+        self.sizes = np.empty(size + 1, dtype)
+        self.keys = self.sizes.view(f"u{dtype.itemsize}")
+        self.spare = np.empty_like(self.keys)
+
+
+class _Layer:
+    """One tensor on its way; the compiled code works through it whole, or in parts that threads share."""
+
+    def __init__(self, local: Floats, start: Floats, voters: int, planes: Planes) -> None:
+        self.local, self.start, self.voters, self.planes = local, start, voters, planes
+        self.size, self.dtype = local.size, local.dtype
+        self.scratch: _Scratch
+
+    def cast(self, code: Any) -> int:
+        """Whole; 1 if the bracket missed."""
+        lent = self.scratch
+        if code is None:
+            cast_ballot(self.local, self.start, self.voters, self.planes, lent.sizes[: self.size])
+            return 0
+        up, down = self.planes
+        return int(
+            code.cast_ballot(
+                self.local, self.start, self.voters, up, down, lent.near, lent.sizes, lent.keys, lent.spare
+            )
+        )
+
+    def bracket(self, code: Any) -> None:
+        lent, number = self.scratch, self.dtype.type
+        below, high, several = code.bracket(self.local, self.start, self.voters, lent.sizes, lent.keys, lent.spare)
+        self._bracket = number(below), number(high), several
+        self._counted: dict[int, tuple[int, int, int]] = {}
+
+    def sweep(self, code: Any, part: int, parts: int) -> None:
+        first, last = (self.size * border // parts // 64 * 64 for border in (part, part + 1))
+        last = self.size if part + 1 == parts else last
+        words = slice(first // 64, -(-last // 64))
+        up, down = self.planes[:, words]
+        entries, lent = slice(first, last), self.scratch
+        self._counted[part] = (
+            first,
+            *code.sweep(
+                self.local[entries],
+                self.start[entries],
+                *self._bracket,
+                up,
+                down,
+                lent.near[words],
+                lent.sizes[entries],
+            ),
+        )
+
+    def settle(self, code: Any) -> int:
+        """1 if the bracket missed, and all was done again."""
+        (below, _, several), (up, down), lent = self._bracket, self.planes, self.scratch
+        above = inside = 0
+        for first, above_here, inside_here in (self._counted[part] for part in sorted(self._counted)):
+            if several:
+                lent.sizes[inside : inside + inside_here] = lent.sizes[first : first + inside_here]
+            above, inside = above + above_here, inside + inside_here
+        settled = code.settle(
+            self.size, self.voters, above, inside, below, several,
+            up, down, lent.near, lent.sizes, lent.keys, lent.spare,
+        )  # fmt: skip
+        return 0 if settled else self.cast(code)
+
+
+def _flat(array: Floats) -> Floats:
+    """One row that can only be read, as the compiled code wants it; a copy only of what lies scattered in memory."""
+    row = np.require(array, requirements=["C", "A"]).reshape(-1)
+    row = row.view()
+    row.flags.writeable = False
+    return row
