@@ -18,11 +18,11 @@ from fedcoast.flower.layers import NUMPY, Layers, Unreadable, kinds_of, layers_o
 from fedcoast.flower.replies import BALLOTS, Ballots
 from fedcoast.formulas.aggregation import adaptive_step
 from fedcoast.formulas.selection import quick_ballot
-from fedcoast.formulas.ternary import Floats, Signs, kept, pack, signs, unpack
+from fedcoast.formulas.ternary import Floats, Signs, kept, pack, unpack
 from fedcoast.rounds.arrays import Array as NumPyArray
 from fedcoast.rounds.arrays import arithmetic
 from fedcoast.rounds.layout import Layout, Model, layout_of
-from fedcoast.rounds.pruning import STEP
+from fedcoast.rounds.pruning import moved
 
 KEEP, STEPS, BUFFERS = "fedcoast-keep", "fedcoast-step", "fedcoast-buffers"
 """What the server says in the ConfigRecord of a train message."""
@@ -103,9 +103,7 @@ def model_of_ballots(layers: Layers, start: Model, ballots: Ballots) -> Model:
             continue
         before = np.asarray(start[name])
         cast = read_ballot(name, before.size, data, ballots.keep)
-        model[name] = np.asarray(before + (STEP * cast).astype(before.dtype).reshape(before.shape))
-        if np.any(signs(model[name] - before) != cast):
-            raise Unreadable(f"layer {name!r} holds values so large that a step of {STEP} vanishes in them")
+        model[name] = moved(before, cast)
     return model
 
 

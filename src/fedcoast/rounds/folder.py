@@ -75,7 +75,9 @@ def _round(place: Path) -> Round:
         pruned = facts["pruned"]
 
         def load(file: Path) -> Callable[[], Model]:
-            return lambda: _model(file, layout) if pruned is None else PrunedUpload(layout, start, file)
+            return lambda: (
+                _model(file, layout) if pruned is None else PrunedUpload(layout, start, open_tensors(file), file)
+            )
 
         return Round(
             number=facts["number"],
