@@ -1,10 +1,12 @@
 """Coalition models against the plain formula, and against what a server would have averaged."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from fedcoast.formulas.aggregation import mean
-from fedcoast.formulas.coalitions import merge, neighbours_first, replay, scaled
+from fedcoast.formulas.coalitions import PIECE, merge, replay, scaled
 from fedcoast.formulas.games import members
 from federations import draw
 
@@ -54,9 +56,8 @@ def within_an_ulp(one, other, largest):
 @pytest.mark.parametrize("weights", [[1, 1, 1, 1, 1], [40, 30, 20, 10, 0]])
 def test_coalition_models_are_the_formula_to_the_last_place(dtype, denominator, weights):
     start, local = models(dtype=dtype)
-    order = neighbours_first(range(32))
     largest = max(np.abs(model[name]).max() for model in (start, *local) for name in SHAPES)
-    for coalition, model in zip(order, merge(start, local, weights, order, denominator), strict=True):
+    for coalition, model in zip(range(32), merge(start, local, weights, range(32), denominator), strict=True):
         within_an_ulp(model, naive(start, local, weights, coalition, denominator), largest)
 
 
@@ -76,7 +77,7 @@ def test_the_bits_depend_on_the_coalition_alone():
     weights = [3.0, 1.0, 4.0, 1.0, 5.0, 9.0]
     alone = {c: copied(next(merge(start, local, weights, [c]))) for c in range(64)}
     rng = np.random.default_rng(0)
-    for order in (range(64), range(63, -1, -1), neighbours_first(range(64)), rng.permutation(64).tolist() * 2):
+    for order in (range(64), range(63, -1, -1), rng.permutation(64).tolist() * 2):
         for coalition, model in zip(order, merge(start, local, weights, order), strict=True):
             for name, array in model.items():
                 assert array.tobytes() == alone[coalition][name].tobytes()
@@ -86,6 +87,30 @@ def test_one_model_is_all_the_memory_that_is_handed_out():
     start, local = models()
     handed = [model["weight"] for model in merge(start, local, [1] * 5, range(32))]
     assert len({id(array) for array in handed}) == 1
+
+
+def large(order):
+    rng = np.random.default_rng(0)
+    start = {"w": np.asarray(rng.normal(size=(300, 500)), np.float32, order=order)}
+    assert start["w"].size > 3 * PIECE
+    return start, [{"w": start["w"] + rng.normal(size=(300, 500)).astype(np.float32)} for _ in range(4)]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_large_layers_are_merged_piece_by_piece_whatever_their_memory_order(order):
+    start, local = large(order)
+    for coalition, model in enumerate(merge(start, local, [1, 2, 3, 4], range(16))):
+        within_an_ulp(model, naive(start, local, [1, 2, 3, 4], coalition, "renormalise"), 8)
+
+
+def test_all_coalitions_together_need_the_memory_of_one_model():
+    start, local = large("C")
+    tracemalloc.start()
+    for _ in merge(start, local, [1, 2, 3, 4], range(16)):
+        pass
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < start["w"].nbytes + 4 * 8 * PIECE + 50_000
 
 
 def test_nobodys_coalition_is_the_start_and_nothing_given_is_changed():

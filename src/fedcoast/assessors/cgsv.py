@@ -92,10 +92,11 @@ class CGSV(Assessor):
         start = pick(round.read_start(layout), chosen)
         weights = self._weights(round)
         common = [np.zeros(layer.shape) for layer in start] if self.game == "cosine" else []
-        factors, held = {}, []
+        lengths, factors, held = {}, {}, []
         for client, model in uploads:
             local = pick(model, chosen)
-            factors[client] = self.length / (norm(chunks(local, start)) + SMALLEST_NORM)
+            lengths[client] = norm(chunks(local, start))
+            factors[client] = self.length / (lengths[client] + SMALLEST_NORM)
             if self.game == "exact":
                 held.append(local)
             else:
@@ -103,8 +104,9 @@ class CGSV(Assessor):
         if self.game == "exact":
             credits = _shapley(start, held, factors, weights)
         else:
+            whole = norm(chunks(common))
             credits = {
-                client: cosine(chunks(pick(model, chosen), start), chunks(common))
+                client: cosine(chunks(pick(model, chosen), start), chunks(common), lengths[client], whole)
                 for client, model in again(round, layout, tuple(factors))
             }
         self._standing = {**self._standing, **self._moved(credits)}

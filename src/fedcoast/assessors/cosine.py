@@ -19,7 +19,7 @@ from fedcoast.assessors.layers import Layers, choose, describe
 from fedcoast.assessors.ledger import Credits
 from fedcoast.assessors.options import check_word
 from fedcoast.assessors.updates import again, pick, relative_weights
-from fedcoast.formulas.similarity import accumulate, chunks, cosine
+from fedcoast.formulas.similarity import accumulate, chunks, cosine, norm
 from fedcoast.rounds.layout import Layout
 from fedcoast.rounds.round import Policy, Round
 
@@ -53,9 +53,11 @@ class Cosine(Assessor):
         start = pick(round.read_start(layout), chosen)
         if self.reference == "movement":
             end = pick(round.read_end(layout), chosen)
+            length = norm(chunks(end, start))
             return {
                 round.number: {
-                    client: cosine(chunks(pick(model, chosen), start), chunks(end, start)) for client, model in uploads
+                    client: cosine(chunks(pick(model, chosen), start), chunks(end, start), other=length)
+                    for client, model in uploads
                 }
             }
         weights, clients = relative_weights(round), []
@@ -63,9 +65,10 @@ class Cosine(Assessor):
         for client, model in uploads:
             accumulate(mean, chunks(pick(model, chosen), start), weights[client])
             clients.append(client)
+        length = norm(chunks(mean))
         return {
             round.number: {
-                client: cosine(chunks(pick(model, chosen), start), chunks(mean))
+                client: cosine(chunks(pick(model, chosen), start), chunks(mean), other=length)
                 for client, model in again(round, layout, clients)
             }
         }

@@ -23,7 +23,7 @@ from fedcoast.assessors.ledger import Credits
 from fedcoast.assessors.options import check_seed
 from fedcoast.assessors.updates import pick
 from fedcoast.errors import BadRound
-from fedcoast.formulas.peers import Codes, draw_pairs, peer_score
+from fedcoast.formulas.peers import CHUNK, Codes, draw_pairs, peer_score
 from fedcoast.formulas.ternary import Floats
 from fedcoast.rounds.arrays import arithmetic
 from fedcoast.rounds.layout import Layout
@@ -80,7 +80,14 @@ def research_codes(model: list[Floats]) -> Codes:
     """
     least = min(layer.min() for layer in model)
     most = max(layer.max() for layer in model)
+    codes = np.empty(sum(layer.size for layer in model), np.uint8)
+    at = 0
     with np.errstate(over="ignore", divide="ignore"):
         slip = least / (least.dtype.type(1e-20) + most - least)
-        shifted = [(LEVELS - 1) * (layer.ravel() - slip) for layer in model]
-    return np.concatenate([np.clip(layer, 0, LEVELS - 1).astype(np.uint8) for layer in shifted])
+        for layer in model:
+            flat = layer.reshape(-1)
+            for first in range(0, flat.size, CHUNK):
+                shifted = (LEVELS - 1) * (flat[first : first + CHUNK] - slip)
+                codes[at : at + shifted.size] = np.clip(shifted, 0, LEVELS - 1)
+                at += shifted.size
+    return codes

@@ -17,7 +17,7 @@ from fedcoast.assessors.options import check_word
 from fedcoast.assessors.updates import shares
 from fedcoast.assessors.utility import Evaluator, Utility
 from fedcoast.errors import BadSetting, Client
-from fedcoast.formulas.coalitions import Denominator, divisor, merge, neighbours_first, scaled
+from fedcoast.formulas.coalitions import Denominator, divisor, merge, scaled
 from fedcoast.formulas.games import Values, members, tabulate
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.layout import Layout
@@ -50,7 +50,7 @@ class RoundGame:
         return len(self.clients)
 
     def __call__(self, coalitions: Sequence[int]) -> list[float]:
-        missing = neighbours_first({coalition for coalition in coalitions if coalition not in self.asked})
+        missing = sorted({coalition for coalition in coalitions if coalition not in self.asked})
         worths = self._evaluator.worths(
             self._round,
             [self._key(coalition) for coalition in missing],

@@ -18,14 +18,7 @@ from fedcoast.formulas.games import members
 Array = NDArray[Any]
 Denominator = Literal["renormalise", "fixed"]
 
-
-def neighbours_first(coalitions: Iterable[int]) -> list[int]:
-    """In an order in which each coalition has much of the one before: that of the tuples of members.
-
-    >>> neighbours_first([0b110, 0b001, 0b111, 0b011])
-    [1, 3, 7, 6]
-    """
-    return sorted(coalitions, key=members)
+PIECE = 1 << 13  # entries whose sums stay in the nearest cache
 
 
 def divisor(weights: Sequence[float], coalition: int, denominator: Denominator) -> float:
@@ -57,10 +50,8 @@ def merge(
 ) -> Iterator[dict[str, Array]]:
     """θ_S of each of these coalitions, one after the other, **in the same memory**: use it before asking for the next.
 
-    The weighted sum of a coalition's first k members is kept for each k, and the next coalition adds only what it does
-    not share with the one before: in the order of `neighbours_first` all 2ᴺ of them cost as many additions of one
-    update, N sums and one model. A sum always runs in float64 over the members in order, so the result depends on the
-    coalition alone, whatever was asked before and whoever asks.
+    The sum over the members runs in float64, piece by piece: one model is all the memory there is. It runs in the order
+    of the members, so the result depends on the coalition alone, whatever was asked before and whoever asks.
 
     Float entries (buffers too) follow the formula; of others θ_S has the largest among the members. A coalition without
     weight leaves the model where it was.
@@ -70,21 +61,16 @@ def merge(
     [[2.0, 0.0], [1.0, 2.0]]
     """
     weights = scaled(weights)
-    model = {name: np.array(array) for name, array in start.items()}
-    counters = [name for name, array in start.items() if not _is_float(array)]
-    sums: list[dict[str, Array]] = []  # of the first member, the first two, …
-    before: tuple[int, ...] = ()
+    model = {name: np.array(array, order="C") for name, array in start.items()}
     for coalition in coalitions:
-        now = members(coalition)
-        shared = _shared(before, now)
-        for place in range(shared, len(now)):
-            if place == len(sums):
-                sums.append(_zeros(start))
-            _add(sums, place, start, local[now[place]], weights[now[place]])
-        before = now
-        _put(model, start, sums[len(now) - 1] if now else {}, divisor(weights, coalition, denominator))
-        for name in counters if now else ():
-            model[name][...] = np.maximum.reduce([local[player][name] for player in now])
+        who = members(coalition)
+        share = divisor(weights, coalition, denominator)
+        for name, array in start.items():
+            theirs = [local[player][name] for player in who]
+            if _is_float(array) and who and share:
+                _mix(model[name], array, theirs, [weights[player] for player in who], share)
+            else:
+                model[name][...] = np.maximum.reduce(theirs) if who and not _is_float(array) else array
         yield model
 
 
@@ -126,28 +112,29 @@ def _put(model: dict[str, Array], start: Mapping[str, Array], sums: Mapping[str,
                 model[name][...] = array
 
 
-def _add(sums: list[dict[str, Array]], place: int, start: Mapping[str, Array], local: Any, weight: float) -> None:
-    """sums[place] = sums[place − 1] + w·(θ − Θ)"""
+def _mix(out: Array, start: Array, local: Sequence[Array], weights: Sequence[float], share: float) -> None:
+    """start + Σ w·(θ − start) / share of one layer, into `out`."""
+    into, base, flat = out.reshape(-1), start.reshape(-1), [one.reshape(-1) for one in local]
+    room = np.empty((3, min(PIECE, into.size)))
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows makes a model no utility has a number for
-        for name, total in sums[place].items():
-            np.subtract(local[name], start[name], out=total, dtype=np.float64)
-            total *= weight
-            if place:
-                total += sums[place - 1][name]
+        for at in range(0, into.size, PIECE):
+            part = slice(at, at + PIECE)
+            before, move, total = room[:, : into[part].size]
+            np.copyto(before, base[part])
+            for place, (one, weight) in enumerate(zip(flat, weights, strict=True)):
+                np.copyto(move, one[part])
+                move -= before
+                move *= weight
+                if place:
+                    total += move
+                else:
+                    np.copyto(total, move)
+            total /= share
+            np.add(total, before, out=into[part], casting="same_kind")
 
 
 def _zeros(start: Mapping[str, Array]) -> dict[str, Array]:
     return {name: np.zeros(array.shape) for name, array in start.items() if _is_float(array)}
-
-
-def _shared(first: tuple[int, ...], second: tuple[int, ...]) -> int:
-    """How many members at the beginning are the same."""
-    count = 0
-    for one, other in zip(first, second, strict=False):
-        if one != other:
-            break
-        count += 1
-    return count
 
 
 def _is_float(array: Array) -> bool:
