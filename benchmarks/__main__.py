@@ -1,6 +1,8 @@
 """`python -m benchmarks [--smoke]`: every benchmark, one after the other."""
 
 import argparse
+import subprocess
+import sys
 
 from benchmarks import batch_norm, coverage, curves, flower, flower_training, presets, training
 
@@ -9,8 +11,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--smoke", action="store_true", help="tiny sizes: does it run, not how fast")
     smoke = parser.parse_args().smoke
+    _speed(smoke)
     for run in (training.run, flower_training.start, flower.run, batch_norm.run, curves.run, presets.run, coverage.run):
         run(smoke)
+
+
+def _speed(smoke: bool) -> None:
+    """In a process of its own: its libraries must not have started threads."""
+    subprocess.run([sys.executable, "-m", "benchmarks.speed", *(["--smoke"] if smoke else [])], check=True)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ def circumstances() -> dict[str, Any]:
     from importlib.metadata import PackageNotFoundError, version
 
     versions = {}
-    for package in ("fedcoast", "numpy", "torch", "flwr", "ray"):
+    for package in ("fedcoast", "numpy", "numba", "torch", "flwr", "ray"):
         try:
             versions[package] = version(package)
         except PackageNotFoundError:
