@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from fedcoast import Assessment, BadFile, BadSetting, CoAst, Recorder, read_about, replay
-from fedcoast.assessors.coast import Baseline, Drift, Small, Tail, Target
+from fedcoast.assessors.claims import Small, Target
+from fedcoast.assessors.coast import Baseline, Drift, Tail
 from fedcoast.cli.screen import out, progress
 from fedcoast.errors import Client
 from fedcoast.rounds.clients import client_from_json

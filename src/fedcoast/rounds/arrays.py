@@ -4,6 +4,7 @@ bfloat16 has no NumPy type. Such arrays are widened to float32, which is exact, 
 so that a recording narrows them again without loss.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,3 +82,19 @@ def arithmetic(array: Array) -> Array:
     (dtype('float32'), dtype('float64'))
     """
     return array.astype(np.float32) if array.dtype == np.float16 else array
+
+
+def copied(arrays: Sequence[Array], into: Sequence[Array] = ()) -> list[Array]:
+    """Copies, in memory that is no longer needed where that fits.
+
+    >>> copied([np.float32([1, 2])])
+    [array([1., 2.], dtype=float32)]
+    """
+    copies = []
+    for place, array in enumerate(arrays):
+        room = into[place] if place < len(into) else None
+        if room is None or not room.flags.writeable or room.shape != array.shape or room.dtype != array.dtype:
+            room = np.empty(array.shape, array.dtype)
+        np.copyto(room, array)
+        copies.append(room)
+    return copies
