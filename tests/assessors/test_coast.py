@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from fedcoast import BadRound, BadSetting, BadUpload, CoAst, Round
+from fedcoast.formulas.planes import sizes
 from federations import federation, show, with_upload
 
 UP, DOWN = [1.0, 1.0, 1.0, 1.0], [-1.0, -1.0, -1.0, -1.0]
@@ -207,7 +208,7 @@ def votes_of(layers, rounds=DEEP):
     assessor = CoAst(keep=1, layers=layers, target="update", drift="movement", ulps=0)
     show(assessor, rounds)
     (held, *_) = assessor._held
-    return sum(claim.size for claim in held.claims["ann"])
+    return int(sizes(held.claims["ann"], held.seating).sum())
 
 
 @pytest.mark.parametrize(("layers", "size"), [
@@ -311,7 +312,8 @@ def test_statistics_of_normalisation_layers_never_vote():
 def votes_of_network(rounds):
     assessor = CoAst(keep=1, target="update")
     assessor.observe(rounds[0])
-    return sum(claim.size for claim in assessor._held[0].claims[0])
+    (held,) = assessor._held
+    return sum(held.seating.sizes)
 
 
 def test_entries_named_as_buffers_never_vote():

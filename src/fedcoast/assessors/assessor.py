@@ -137,6 +137,10 @@ class Assessor(ABC):
             "facts": facts,
         }
         write_tensors(Path(path), {name: (array, array.dtype.name) for name, array in arrays.items()}, header)
+        self._saved()
+
+    def _saved(self) -> None:  # noqa: B027 (most have nothing to do)
+        """What `_state` gave is on disk, so that what an earlier state needed may go."""
 
     def restore(self, path: str | Path) -> None:
         """Go on where a saved assessor of the same method and settings stood."""

@@ -8,45 +8,37 @@
 Paper: Wu, Zhang, Li, Xu, Zhong, "CoAst: Validation-Free Contribution Assessment for Federated Learning based
 on Cross-Round Valuation", ACM MM 2024, sections 4.2 and 4.3.
 Needs: the clients' uploads and the global models; no validation data, no full participation.
-Cost: a partial sort of each tensor and client, O(rounds · clients · parameters); holds `horizon` rounds.
+Cost: about one pass over each upload; holds `horizon` rounds, two bits for each parameter and client.
 Deviations: the paper contradicts itself on what is compared with the drift, on r, and on whether training
 changes; docs/paper-notes.md has each reading. `CoAst.paper()` is the text, `CoAst.research_code()` the public code.
 """
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from fedcoast.assessors.assessor import Assessor, Uploads
+from fedcoast.assessors.claims import Examiner, Small, Target, too_small
+from fedcoast.assessors.held import Held, Keeper, Keeping
 from fedcoast.assessors.layers import Layers, choose, describe
 from fedcoast.assessors.ledger import Credits
 from fedcoast.errors import BadSetting, Client
-from fedcoast.formulas.aggregation import Step, adaptive_step
-from fedcoast.formulas.drift import agreement, movement, vote_drift, votes
-from fedcoast.formulas.selection import quick_ballot
-from fedcoast.formulas.ternary import Floats, Signs, signs
-from fedcoast.rounds.arrays import Array, arithmetic
-from fedcoast.rounds.clients import client_from_json, client_to_json
+from fedcoast.formulas.aggregation import Step
+from fedcoast.formulas.drift import movement_planes
+from fedcoast.formulas.hands import Hands, threads_for
+from fedcoast.formulas.planes import Planes, Row, Seating, agreements
+from fedcoast.formulas.tallies import count, lead, tally
+from fedcoast.rounds.arrays import Array, arithmetic, copied
 from fedcoast.rounds.layout import Entry, Layout
 from fedcoast.rounds.round import Policy, Round
 
-Target = Literal["ballot", "pruned", "parameters", "update"]
 Drift = Literal["movement", "votes"]
 Baseline = Literal["idle", "none"]
 Tail = Literal["drop", "truncate"]
-Small = Literal["one", "none", "raw"]
 
-
-@dataclass(frozen=True)
-class _Held:
-    """What one round leaves behind until its future is known; lists run over the chosen layers."""
-
-    number: int
-    claims: dict[Client, list[Signs]]
-    trace: list[Array]  # Θ^t, or the round's votes
+THREADS_PAY = 1 << 18  # entries of a model from which on starting threads is worth it
 
 
 class CoAst(Assessor):
@@ -71,6 +63,12 @@ class CoAst(Assessor):
     small     a tensor of which `keep` is less than one entry: "one" entry votes, "none", or "raw" (the whole
               tensor is taken unpruned, as the public research code does)
     bad_uploads  "quarantine" (leave the client out of that round, log it, count it) or "raise"
+
+    What changes no score, and is no setting of the answer:
+
+    threads   how many work on a large model; all cores by default
+    spill     a folder of its own for what is held until a credit is final; without it all is in memory
+    memory    how much is held in memory before `spill` is used: "500MB", or bytes; nothing by default
     """
 
     method = "coast"
@@ -90,6 +88,9 @@ class CoAst(Assessor):
         ulps: float = 4,
         small: Small = "one",
         bad_uploads: Policy = "quarantine",
+        threads: int | None = None,
+        spill: str | Path | None = None,
+        memory: str | int | None = None,
     ) -> None:
         super().__init__(bad_uploads)
         _check_numbers(keep, step, horizon, ulps, rounds)
@@ -105,7 +106,10 @@ class CoAst(Assessor):
         self.layers, self.rounds, self.tail = layers, rounds, tail
         self.ulps, self.small = ulps, small
         describe(layers)
-        self._held: list[_Held] = []
+        self._threads = threads_for(threads)
+        self._keeper = Keeper(memory, spill)
+        self._held: list[Held] = []
+        self._examiner: Examiner | None = None
 
     @classmethod
     def paper(cls, **changes: Any) -> "CoAst":
@@ -133,35 +137,71 @@ class CoAst(Assessor):
             "small": self.small,
         }
 
+    @property
+    def missed(self) -> tuple[int, int]:
+        """Of how many layers the quick selection needed a second pass, and how many it looked at; no score shows it."""
+        ballots = None if self._examiner is None else self._examiner.ballots
+        return (0, 0) if ballots is None else (ballots.missed, ballots.cast_layers)
+
     def _take(self, round: Round, layout: Layout, uploads: Uploads) -> Credits:
         chosen = choose(self.layers, layout)
         if round.pruned is not None:
             self._check_ballots_do(round, chosen)
+        seating = Seating(tuple(entry.size for entry in chosen))
         start = [arithmetic(array) for array in _pick(round.read_start(layout), chosen)]
-        end = _pick(round.read_end(layout), chosen)
-        claims: dict[Client, list[Signs]] = {}
-        ballots: list[list[Signs]] = []
-        for client, model in uploads:
-            local = [arithmetic(array) for array in _pick(model, chosen)]
-            both = [self._examine(before, after) for before, after in zip(start, local, strict=True)]
-            claims[client] = [claim for claim, _ in both]
-            if self.drift == "votes":
-                ballots.append([votes_cast for _, votes_cast in both])
-            del model, local  # before the next one is loaded
-        if self.drift == "movement":
-            trace: list[Array] = [arithmetic(array).copy() for array in end]
-        else:
-            silence = [np.zeros(array.size, dtype=np.int8) for array in start]
-            trace = [votes(of_layer) for of_layer in zip(silence, *ballots, strict=True)]
-        held = [*self._held, _Held(round.number, claims, trace)]
-        final = {held[0].number: self._credit(held)} if len(held) > self.horizon else {}
-        self._held = held[len(final) :]
+        end = [arithmetic(array) for array in _pick(round.read_end(layout), chosen)]
+        extra = sum(array.nbytes for array in end)
+        keeping = self._keeper.begin(round.number, seating, len(round.clients), extra, self._held)
+        try:
+            taken = self._examine(keeping, start, end, len(round.clients), chosen, uploads)
+            held = [*self._held, taken]
+            final = {held[0].number: self._credit(held)} if len(held) > self.horizon else {}
+        except BaseException:
+            keeping.abandon()
+            raise
+        done, rest = held[: len(final)], held[len(final) :]
+        if self.drift == "movement" and taken.sheaf is None:  # servers reuse the memory of their models
+            rest[-1] = replace(taken, trace=copied(end, into=done[0].trace if done else []))
+        self._held = rest
+        for one in done:
+            self._keeper.drop(one)
         return final
+
+    def _examine(
+        self,
+        keeping: Keeping,
+        start: Sequence[Array],
+        end: Sequence[Array],
+        clients: int,
+        chosen: Sequence[Entry],
+        uploads: Uploads,
+    ) -> Held:
+        """The claims of all clients, and the trace of the round: the votes, or the model as the caller has it."""
+        seating = keeping.seating
+        if self._examiner is None or self._examiner.seating != seating:
+            self._examiner = Examiner(seating, self.keep, self.step, self.target, self.small)
+        examination = self._examiner.round(start)
+        votes = tally(seating.words, clients) if self.drift == "votes" else None
+        ballots_count = votes is not None or self.target in ("ballot", "pruned")
+        with self._hands(seating) as hands:
+            for client, model in uploads:
+                local = [arithmetic(array) for array in _pick(model, chosen)]
+                ballot = examination.ballot(local, hands) if ballots_count else None
+                keeping.add(client, examination.claim(local, ballot, hands))
+                if votes is not None and ballot is not None:
+                    count(votes, ballot)
+                del model, local  # before the next one is loaded
+        return keeping.finish(
+            examination.idle if self.baseline == "idle" else None, list(end) if votes is None else [votes]
+        )
+
+    def _hands(self, seating: Seating) -> Hands:
+        return Hands(self._threads if sum(seating.sizes) >= THREADS_PAY else 1)
 
     def _check_ballots_do(self, round: Round, chosen: Sequence[Entry]) -> None:
         wholly = self.target not in ("ballot", "pruned") or round.pruned != self.keep
         sizes = self.target == "pruned" and self.step == "avg"
-        raw = self.small == "raw" and any(self._too_small(entry.size) for entry in chosen)
+        raw = self.small == "raw" and any(too_small(entry.size, self.keep) for entry in chosen)
         if wholly or sizes or raw:
             raise BadSetting(
                 f"round {round.number} holds ballots of keep={round.pruned} only; CoAst with keep={self.keep},"
@@ -169,41 +209,24 @@ class CoAst(Assessor):
                 f" Use keep={round.pruned}, target 'ballot' or 'pruned', a step that is a number and small 'one'"
             )
 
-    def _examine(self, start: Floats, local: Floats) -> tuple[Signs, Signs]:
-        """The claim of one tensor (signs of the target, less those of an idle client) and its ballot."""
-        with np.errstate(over="ignore"):  # the difference of two huge numbers is infinite, and its sign right
-            update = local - start
-        too_small = self._too_small(update.size)
-        if too_small and self.small == "none":
-            cast = np.zeros(update.size, dtype=np.int8)
-        else:
-            cast = signs(update) if too_small and self.small == "raw" else quick_ballot(update, self.keep)
-        if self.target == "ballot":
-            return cast, cast
-        if self.target == "update":
-            return signs(update), cast
-        if self.target == "parameters" or (too_small and self.small == "raw"):
-            claim = signs(local)
-        else:
-            step = adaptive_step(update, self.keep) if self.step == "avg" else self.step
-            with np.errstate(over="ignore"):
-                claim = signs(start.ravel() + (step * cast).astype(start.dtype))
-        return (claim - signs(start) if self.baseline == "idle" else claim), cast
-
-    def _too_small(self, size: int) -> bool:
-        return int(size * self.keep) == 0
-
-    def _credit(self, held: Sequence[_Held]) -> dict[Client, float]:
+    def _credit(self, held: Sequence[Held]) -> dict[Client, float]:
         """The credits of the first of these rounds, from those after it."""
-        by_layer: Iterable[Sequence[Any]] = zip(*(round.trace for round in held), strict=True)
-        if self.drift == "movement":
-            drift = [movement(models, self.ulps) for models in by_layer]
-        else:
-            drift = [vote_drift(of_layer[1:]) for of_layer in by_layer]
-        return {
-            client: sum(agreement(claim, way) for claim, way in zip(claims, drift, strict=True))
-            for client, claims in held[0].claims.items()
-        }
+        return {client: int(row.sum()) for client, row in self._agreements(held).items()}
+
+    def _agreements(self, held: Sequence[Held]) -> dict[Client, Row]:
+        """The same, layer by layer: agreement is additive."""
+        first, seating = held[0], held[0].seating
+        with self._hands(seating) as hands:
+            drift = self._drift(held, hands)
+            idle = 0 if first.idle is None else agreements(first.idle, drift, seating)
+            rows = hands.map(lambda claim: agreements(claim, drift, seating) - idle, first.claims.values())
+        return dict(zip(first.claims, rows, strict=True))
+
+    def _drift(self, held: Sequence[Held], hands: Hands) -> Planes:
+        """Where the model went after the first of these rounds."""
+        if self.drift == "votes":
+            return lead([one.votes for one in held[1:]])
+        return movement_planes([one.trace for one in held], self.ulps, held[0].seating, hands)
 
     def _credits(self) -> Credits:
         credits = super()._credits()
@@ -219,28 +242,13 @@ class CoAst(Assessor):
         return tuple(held.number for held in self._held)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        arrays: dict[str, Array] = {}
-        pending = []
-        for place, held in enumerate(self._held):
-            pending.append({"number": held.number, "clients": [client_to_json(c) for c in held.claims]})
-            for layer, array in enumerate(held.trace):
-                arrays[f"{place}.trace.{layer}"] = array
-            for seat, claims in enumerate(held.claims.values()):
-                for layer, claim in enumerate(claims):
-                    arrays[f"{place}.claim.{seat}.{layer}"] = claim
-        return {"pending": pending}, arrays
+        return self._keeper.state(self._held)
+
+    def _saved(self) -> None:
+        self._keeper.saved(self._held)
 
     def _restore(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
-        held = []
-        for place, round in enumerate(facts["pending"]):
-            layers = range(sum(name.startswith(f"{place}.trace.") for name in arrays))
-            claims = {
-                client_from_json(client): [arrays[f"{place}.claim.{seat}.{layer}"] for layer in layers]
-                for seat, client in enumerate(round["clients"])
-            }
-            trace = [arrays[f"{place}.trace.{layer}"] for layer in layers]
-            held.append(_Held(round["number"], claims, trace))
-        self._held = held
+        self._held = self._keeper.restore(facts, arrays)
 
 
 def _pick(model: dict[str, Array], entries: Iterable[Entry]) -> list[Array]:

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from fedcoast import Assessment, BadFile, BadSetting, CoAst, Recorder, read_about, replay
-from fedcoast.assessors.coast import Baseline, Drift, Small, Tail, Target
+from fedcoast.assessors.claims import Small, Target
+from fedcoast.assessors.coast import Baseline, Drift, Tail
 from fedcoast.cli.screen import out, progress
 from fedcoast.cluster import assess_on_ray
 from fedcoast.errors import Client

@@ -36,10 +36,17 @@ def adaptive_step(update: Floats, keep: float) -> float:
     >>> adaptive_step(np.array([0.3, -0.1, 0.0, 0.0]), keep=0.5)
     0.2
     """
-    votes_cast = quick_ballot(update, keep) != 0
+    return mean_size(update.ravel()[quick_ballot(update, keep) != 0])
+
+
+def mean_size(voting: Floats) -> float:
+    """The mean |δ| of these updates, 0 if there are none.
+
+    >>> mean_size(np.array([0.3, -0.1]))
+    0.2
+    """
     with np.errstate(over="ignore"):
-        sizes = np.abs(update.ravel()[votes_cast])
-        step = float(sizes.mean(dtype=np.float64)) if votes_cast.any() else 0.0
+        step = float(np.abs(voting).mean(dtype=np.float64)) if voting.size else 0.0
     return min(step, sys.float_info.max)  # an infinite step times an entry that does not vote would be NaN
 
 

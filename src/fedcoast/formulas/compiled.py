@@ -217,15 +217,19 @@ def cast_ballot(
     """The ballot of a whole tensor; 1 if the bracket missed and the pass was repeated, 0 if not."""
     n = local.size
     below, high, several = bracket(local, start, voters, sizes, keys, spare)
-    above, inside = sweep(local, start, below, high, several, up, down, near, sizes)
-    if settle(n, voters, above, inside, below, several, up, down, near, sizes, keys, spare):
-        return 0
-    sizes[sizes.size - 1] = np.inf if above > voters else below
-    below = high if above > voters else below * 0
-    high = sizes[sizes.size - 1]
-    above, inside = sweep(local, start, below, high, True, up, down, near, sizes)
-    settle(n, voters, above, inside, below, True, up, down, near, sizes, keys, spare)
-    return 1
+    missed = 0
+    while True:
+        above, inside = sweep(local, start, below, high, several, up, down, near, sizes)
+        if settle(n, voters, above, inside, below, several, up, down, near, sizes, keys, spare):
+            return missed
+        # The last that votes lies beyond one end of the bracket: all of that side is a bracket that cannot miss.
+        missed = 1
+        several = inside >= 0  # true, and not a constant, which would be compiled for apart
+        sizes[sizes.size - 1] = np.inf if above > voters else 0
+        if above > voters:
+            below, high = high, sizes[sizes.size - 1]
+        else:
+            below, high = sizes[sizes.size - 1], below
 
 
 def steps(kind: str) -> Iterator[None]:

@@ -9,9 +9,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from fedcoast.formulas.hands import ALONE, Hands
+from fedcoast.formulas.planes import Planes, Seating, write_bits
 from fedcoast.formulas.ternary import Floats, Signs
 
 Votes = NDArray[np.int32]
+
+_PIECE = 1 << 15  # entries of which several intermediate results stay in the cache
 
 
 def votes(ballots: Iterable[Signs]) -> Votes:
@@ -48,25 +52,49 @@ def movement(models: Sequence[Floats], ulps: float) -> Signs:
     >>> movement([theta, moved], ulps=4).tolist(), movement([theta, moved], ulps=0).tolist()
     ([1, 0], [1, 1])
     """
-    flat = [model.ravel() for model in models]
+    up, down = _moved([model.ravel() for model in models], ulps)
+    return np.asarray(up.view(np.int8) - down.view(np.int8))
+
+
+def movement_planes(models: Sequence[Sequence[Floats]], ulps: float, seating: Seating, hands: Hands = ALONE) -> Planes:
+    """The movement of every layer; `models` are whole models, each a list of its layers."""
+    planes = seating.silence()
+    pieces = [
+        ([layer.reshape(-1)[at : at + _PIECE] for layer in layers], at, into)
+        for layers, into in zip(zip(*models, strict=True), seating.layers(planes), strict=True)
+        for at in range(0, layers[0].size, _PIECE)
+    ]
+
+    def write(part: int) -> None:
+        for window, at, (up, down) in pieces[part :: hands.threads]:
+            rises, falls = _moved(window, ulps)
+            write_bits(up, at, rises)
+            write_bits(down, at, falls)
+
+    hands.map(write, range(hands.threads))
+    return planes
+
+
+def _moved(window: Sequence[Floats], ulps: float) -> tuple[NDArray[np.bool], NDArray[np.bool]]:
+    """Where an entry rose, and where it fell."""
     with np.errstate(over="ignore"):  # the distance of two huge numbers is infinite, and its sign right
-        distance = flat[-1] - flat[0]
-        result = np.sign(distance).astype(np.int8)
-        if ulps > 0:
-            scale = np.abs(flat[0])
-            for model in flat[1:]:
-                np.maximum(scale, np.abs(model), out=scale)
-            result[_still(np.abs(distance), scale, ulps)] = 0
-    return result
-
-
-def _still(distance: Floats, scale: Floats, ulps: float) -> NDArray[np.intp]:
-    """Where distance ≤ ulps · spacing(scale). The spacing is dear, and never above ε · scale: few need it."""
-    limits = np.finfo(scale.dtype)
-    bound = np.maximum(scale * limits.eps, limits.smallest_subnormal)
-    bound *= ulps
-    near = np.flatnonzero(distance <= bound)
-    return near[distance[near] <= ulps * np.spacing(scale[near])]
+        distance = window[-1] - window[0]
+        if ulps == 0:
+            return distance > 0, distance < 0
+        scale = np.abs(window[0])
+        size = np.empty_like(scale)
+        for model in window[1:]:
+            np.maximum(scale, np.abs(model, out=size), out=scale)
+        # The spacing is dear, and never above ε · scale: few need it.
+        limits = np.finfo(scale.dtype)
+        bound = np.multiply(scale, limits.eps, out=size)
+        np.maximum(bound, limits.smallest_subnormal, out=bound)
+        bound *= ulps
+        up, down = distance > bound, distance < np.negative(bound, out=bound)
+        near = np.flatnonzero((distance != 0) & ~up & ~down)
+        moving = near[np.abs(distance[near]) > ulps * np.spacing(scale[near])]
+        up[moving], down[moving] = distance[moving] > 0, distance[moving] < 0
+    return up, down
 
 
 def agreement(claim: Signs, drift: Signs) -> int:

@@ -1,8 +1,11 @@
 """Threads for the length of one round; results never depend on how many there are."""
 
+import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
+
+from fedcoast.errors import BadSetting
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -28,3 +31,12 @@ class Hands:
 
 
 ALONE = Hands()
+
+
+def threads_for(wanted: int | None) -> int:
+    """As many as wanted; without a wish, one for each core that this process may use."""
+    if wanted is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
+        raise BadSetting(f"threads must be an integer of at least 1, or None for all cores; got {wanted!r}")
+    return wanted

@@ -92,7 +92,7 @@ def write_bits(row: Words, at: int, bits: NDArray[np.bool]) -> None:
     row.view(np.uint8)[at // 8 : at // 8 + packed.size] = packed
 
 
-def signs_of(values: Sequence[Floats], seating: Seating, shift: Sequence[float] | None = None) -> Planes:
+def signs_of(values: Sequence[Floats], seating: Seating, shift: Sequence[np.floating] | None = None) -> Planes:
     """sgn(value + shift) of every layer; shifts are numbers of the layer's own type.
 
     The sum of two floats is zero only when it is exactly so, and otherwise has the sign of the exact sum: comparing

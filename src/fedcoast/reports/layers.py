@@ -1,21 +1,20 @@
 """Which layers of the model a client's credit came from: CoAst once more, its sum over layers left open."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedcoast.assessors.assessor import Uploads
 from fedcoast.assessors.coast import CoAst
+from fedcoast.assessors.held import Held
 from fedcoast.assessors.layers import choose
 from fedcoast.assessors.ledger import Credits
 from fedcoast.errors import Client
+from fedcoast.formulas.planes import Row, sizes
 from fedcoast.rounds.layout import Layout
 from fedcoast.rounds.round import Round
-
-Row = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -65,19 +64,11 @@ class LayeredCoAst(CoAst):
                     self._settled[client] = self._settled.get(client, 0) + part
         return final
 
-    def _credit(self, held: Sequence[Any]) -> dict[Client, float]:
-        """One layer at a time; agreement is additive over layers."""
-        layers = range(len(held[0].trace))
-        parts = {client: np.zeros((2, len(layers)), np.int64) for client in held[0].claims}
-        for layer in layers:
-            for client, credit in super()._credit([_only(layer, round) for round in held]).items():
-                parts[client][0, layer] = credit
-                parts[client][1, layer] = np.abs(held[0].claims[client][layer]).sum(dtype=np.int64)
-        self._parts[held[0].number] = parts
-        return {client: int(part[0].sum()) for client, part in parts.items()}
-
-
-def _only(layer: int, held: Any) -> Any:
-    """What a round left behind of one layer."""
-    claims = {client: [of_layers[layer]] for client, of_layers in held.claims.items()}
-    return replace(held, claims=claims, trace=[held.trace[layer]])
+    def _agreements(self, held: Sequence[Held]) -> dict[Client, Row]:
+        rows = super()._agreements(held)
+        first = held[0]
+        self._parts[first.number] = {
+            client: np.stack([row, sizes(first.claims[client], first.seating, first.idle)])
+            for client, row in rows.items()
+        }
+        return rows

@@ -4,7 +4,9 @@ bfloat16 has no NumPy type. Such arrays are widened to float32, which is exact, 
 so that a recording narrows them again without loss.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -81,3 +83,36 @@ def arithmetic(array: Array) -> Array:
     (dtype('float32'), dtype('float64'))
     """
     return array.astype(np.float32) if array.dtype == np.float16 else array
+
+
+def surely_finite(array: Array) -> bool:
+    """Whether a quick look shows that all numbers are finite; if not, they may still be.
+
+    A sum of squares is finite only if every term is. In pieces, so that nothing is allocated and the linear algebra
+    library starts no threads for it.
+
+    >>> surely_finite(np.float32([1, 2])), surely_finite(np.float32([1, np.nan])), surely_finite(np.float32([1e30]))
+    (True, False, False)
+    """
+    if array.dtype not in (np.float32, np.float64) or not array.flags.c_contiguous:
+        return False
+    flat = array.reshape(-1)
+    pieces = (flat[at : at + 8192] for at in range(0, flat.size, 8192))
+    with np.errstate(all="ignore"):
+        return all(isfinite(np.dot(piece, piece)) for piece in pieces)
+
+
+def copied(arrays: Sequence[Array], into: Sequence[Array] = ()) -> list[Array]:
+    """Copies, in memory that is no longer needed where that fits.
+
+    >>> copied([np.float32([1, 2])])
+    [array([1., 2.], dtype=float32)]
+    """
+    copies = []
+    for place, array in enumerate(arrays):
+        room = into[place] if place < len(into) else None
+        if room is None or not room.flags.writeable or room.shape != array.shape or room.dtype != array.dtype:
+            room = np.empty(array.shape, array.dtype)
+        np.copyto(room, array)
+        copies.append(room)
+    return copies

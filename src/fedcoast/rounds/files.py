@@ -48,7 +48,7 @@ def read_json(path: Path) -> Any:
 
 
 @contextlib.contextmanager
-def sole_writer(folder: Path) -> Iterator[None]:
+def sole_writer(folder: Path, doing: str = "recording to") -> Iterator[None]:
     """Hold the folder's lock; the system lets go of it when the process ends, however it ends."""
     try:
         import fcntl
@@ -63,5 +63,5 @@ def sole_writer(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise BadFile(f"another process is recording to {folder}; give each recorder a folder of its own") from None
+            raise BadFile(f"another process is {doing} {folder}; give each a folder of its own") from None
         yield

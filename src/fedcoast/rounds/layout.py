@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fedcoast.errors import FedcoastError
-from fedcoast.rounds.arrays import CARRIED_KINDS, VOTING_KINDS, Array, UnusableArray, read
+from fedcoast.rounds.arrays import CARRIED_KINDS, VOTING_KINDS, Array, UnusableArray, read, surely_finite
 
 Model = Mapping[str, object]
 
@@ -138,7 +138,7 @@ def _read_entry(entry: Entry, value: object) -> Array:
         raise MismatchedModel(f"layer {entry.name!r} must have shape {entry.shape}; got {array.shape}")
     if kind != entry.kind and (kind in VOTING_KINDS or entry.kind in VOTING_KINDS):
         raise MismatchedModel(f"layer {entry.name!r} must be {entry.kind}; got {kind}")
-    if entry.votes:
+    if entry.votes and not surely_finite(array):
         finite = np.isfinite(array)
         if not finite.all():
             where = int(np.argmin(finite.ravel()))

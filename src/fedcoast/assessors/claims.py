@@ -1,0 +1,96 @@
+"""What a client says of every parameter (up, down, nothing), in planes: the targets of CoAst.
+
+What an idle client would say, the signs of the start, is the same for everyone: it is held once a round and valued
+once, rather than taken off each claim, which would then need more than two bits. Agreement is additive.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from fedcoast.formulas.aggregation import Step, mean_size
+from fedcoast.formulas.hands import Hands
+from fedcoast.formulas.intake import Intake
+from fedcoast.formulas.planes import Planes, Seating, signs_of
+from fedcoast.formulas.ternary import Floats, kept
+
+Target = Literal["ballot", "pruned", "parameters", "update"]
+Small = Literal["one", "none", "raw"]
+
+
+class Examiner:
+    """Reads claims and ballots off uploads of one layout; keeps the scratch for it from round to round."""
+
+    def __init__(self, seating: Seating, keep: float, step: Step, target: Target, small: Small) -> None:
+        self.seating, self.target, self.step = seating, target, step
+        tiny = [too_small(size, keep) for size in seating.sizes]
+        self.raw = [place for place, alone in enumerate(tiny) if alone and small == "raw"]
+        votes = [
+            (size if small == "raw" else int(small == "one")) if alone else kept(size, keep)
+            for size, alone in zip(seating.sizes, tiny, strict=True)
+        ]
+        self.ballots = Intake(seating, votes)
+        self.updates = Intake(seating, seating.sizes)
+
+    def round(self, start: Sequence[Floats]) -> "Examination":
+        return Examination(self, start)
+
+
+class Examination:
+    """One round: the model that everyone started from, and what is worked out of it once."""
+
+    def __init__(self, by: Examiner, start: Sequence[Floats]) -> None:
+        self._by, self._start = by, start
+        self.idle = signs_of(start, by.seating) if by.target in ("pruned", "parameters") else None
+        self._stepped = None if by.target != "pruned" or by.step == "avg" else self._steps([by.step] * len(start))
+
+    def ballot(self, local: Sequence[Floats], hands: Hands) -> Planes:
+        return self._by.ballots.cast(self._start, local, hands)
+
+    def claim(self, local: Sequence[Floats], ballot: Planes | None, hands: Hands) -> Planes:
+        """The signs of the target; `ballot` is wanted for "ballot" and "pruned"."""
+        if self._by.target == "update":
+            return self._by.updates.cast(self._start, local, hands)
+        if self._by.target == "parameters":
+            return signs_of(local, self._by.seating)
+        if ballot is None:
+            raise ValueError(f"the target {self._by.target!r} is read off a ballot")
+        return ballot if self._by.target == "ballot" else self._pruned(local, ballot)
+
+    def _pruned(self, local: Sequence[Floats], ballot: Planes) -> Planes:
+        """sgn(start + step · ballot), by choosing among the signs of start, start + step and start − step."""
+        seating, idle = self._by.seating, self.idle
+        stepped = self._stepped or self._steps(
+            [
+                mean_size(_voting(before, after, votes))
+                for before, after, votes in zip(self._start, local, seating.layers(ballot), strict=True)
+            ]
+        )
+        (up, down), (risen, fallen) = ballot, stepped
+        claim: Planes = (risen & up) | (fallen & down) | (idle & ~(up | down))
+        for place in self._by.raw:
+            words = slice(*seating.bounds[place : place + 2])
+            claim[:, words] = signs_of([local[place]], Seating((seating.sizes[place],)))
+        return claim
+
+    def _steps(self, steps: Sequence[float]) -> tuple[Planes, Planes]:
+        with np.errstate(over="ignore"):  # a step too large for the type is infinite there, and its sign right
+            own = [layer.dtype.type(step) for layer, step in zip(self._start, steps, strict=True)]
+        return signs_of(self._start, self._by.seating, own), signs_of(self._start, self._by.seating, [-s for s in own])
+
+
+def _voting(start: Floats, local: Floats, ballot: Planes) -> Floats:
+    """The updates that vote, in the order of the tensor."""
+    places = np.flatnonzero(np.unpackbits((ballot[0] | ballot[1]).view(np.uint8), count=start.size, bitorder="little"))
+    with np.errstate(over="ignore"):
+        return np.asarray(local.reshape(-1)[places] - start.reshape(-1)[places])
+
+
+def too_small(size: int, keep: float) -> bool:
+    """Whether the share is less than one entry.
+
+    >>> too_small(9, 0.1), too_small(10, 0.1)
+    (True, False)
+    """
+    return int(size * keep) == 0

@@ -1,0 +1,178 @@
+"""What a round leaves behind until its future is known: claims in two bits an entry, and the trace of the model.
+
+In memory, or in a file of the folder that the user named, as the budget for memory says.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedcoast.errors import BadFile, BadSetting, Client
+from fedcoast.formulas.planes import Planes, Seating
+from fedcoast.formulas.tallies import Tally
+from fedcoast.rounds.arrays import Array
+from fedcoast.rounds.clients import client_from_json, client_to_json
+from fedcoast.rounds.spilling import Sheaf, Spill, bytes_in
+
+FORM = "planes"
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """One round. `idle` are the signs of the start where they count, `trace` is Θ^t by layer, or the round's votes."""
+
+    number: int
+    seating: Seating
+    claims: dict[Client, Planes]
+    idle: Planes | None
+    trace: list[Array]
+    sheaf: Sheaf | None = None
+
+    @property
+    def votes(self) -> Tally:
+        (votes,) = self.trace
+        return votes
+
+    @property
+    def in_memory(self) -> int:
+        """Bytes."""
+        if self.sheaf is not None:
+            return 0
+        idle = [] if self.idle is None else [self.idle]
+        return sum(array.nbytes for array in (*self.claims.values(), *idle, *self.trace))
+
+
+class Keeping:
+    """A round being taken: its claims go where there is room for them."""
+
+    def __init__(self, number: int, seating: Seating, sheaf: Sheaf | None) -> None:
+        self.number, self.seating = number, seating
+        self._sheaf = sheaf
+        self._clients: list[Client] = []
+        self._claims: list[Planes] = []
+
+    def add(self, client: Client, claim: Planes) -> None:
+        self._clients.append(client)
+        if self._sheaf is None:
+            self._claims.append(claim)
+        else:
+            self._sheaf.write(claim)
+
+    def finish(self, idle: Planes | None, trace: Sequence[Array]) -> Held:
+        """`trace` is the caller's where the round is held in memory; see `Keeper.keep`."""
+        if self._sheaf is not None:
+            for array in ([] if idle is None else [idle]) + list(trace):
+                self._sheaf.write(array)
+            self._sheaf.finish()
+            return _mapped(self.number, self.seating, self._clients, idle is not None, self._sheaf)
+        claims = dict(zip(self._clients, self._claims, strict=True))
+        return Held(self.number, self.seating, claims, idle, list(trace))
+
+    def abandon(self) -> None:
+        if self._sheaf is not None:
+            self._sheaf.drop()
+
+
+class Keeper:
+    """Decides where rounds are held, and knows how they survive the process."""
+
+    def __init__(self, memory: str | int | None, spill: str | Path | None) -> None:
+        if memory is not None and spill is None:
+            bytes_in(memory)
+            raise BadSetting(f"memory={memory!r} bounds what is held before a folder is used; name one with spill=")
+        self._budget = 0 if memory is None else bytes_in(memory)
+        self._spill = None if spill is None else Spill(spill)
+
+    def begin(self, number: int, seating: Seating, clients: int, extra: int, held: Sequence[Held]) -> Keeping:
+        """A round of so many clients; `extra` are the bytes beside their claims."""
+        wanted = clients * 2 * 8 * seating.words + extra
+        room = self._spill is None or sum(one.in_memory for one in held) + wanted <= self._budget
+        sheaf = None if room or self._spill is None else self._spill.begin(number)
+        return Keeping(number, seating, sheaf)
+
+    def drop(self, held: Held) -> None:
+        if held.sheaf is not None:
+            held.sheaf.drop()
+
+    def state(self, held: Sequence[Held]) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Facts and arrays for a state; what lies in files stays there, and is put on disk."""
+        arrays: dict[str, Array] = {}
+        pending = []
+        for place, one in enumerate(held):
+            facts = {
+                "number": one.number,
+                "sizes": list(one.seating.sizes),
+                "clients": [client_to_json(client) for client in one.claims],
+                "idle": one.idle is not None,
+                "trace": len(one.trace),
+                "sheaf": None,
+            }
+            pending.append(facts)
+            if one.sheaf is not None:
+                one.sheaf.sync()
+                facts["sheaf"] = one.sheaf.facts()
+                continue
+            for seat, claim in enumerate(one.claims.values()):
+                arrays[f"{place}.claim.{seat}"] = claim
+            if one.idle is not None:
+                arrays[f"{place}.idle"] = one.idle
+            for layer, array in enumerate(one.trace):
+                arrays[f"{place}.trace.{layer}"] = array
+        return {"form": FORM, "pending": pending}, arrays
+
+    def saved(self, held: Sequence[Held]) -> None:
+        """The state of these rounds is on disk."""
+        if self._spill is not None:
+            self._spill.saved([one.sheaf.name for one in held if one.sheaf is not None])
+
+    def restore(self, facts: dict[str, Any], arrays: dict[str, Array]) -> list[Held]:
+        """The rounds of a state. Files are checked first: nothing has changed when this raises."""
+        if "pending" in facts and facts.get("form") != FORM:
+            raise BadFile(
+                "this state of CoAst is of an earlier fedcoast, which held a byte for every entry; show the rounds"
+                " again (fedcoast.replay reads a recording)"
+            )
+        pending = facts["pending"]
+        spilled = [one["sheaf"] for one in pending if one["sheaf"] is not None]
+        if spilled and self._spill is None:
+            raise BadSetting("this state left rounds in the folder that spill= named; name the same one")
+        sheaves = [] if self._spill is None else self._spill.adopt(spilled)
+        rest, held = iter(sheaves), []
+        for place, one in enumerate(pending):
+            seating = Seating(tuple(int(size) for size in one["sizes"]))
+            clients = [client_from_json(client) for client in one["clients"]]
+            if one["sheaf"] is not None:
+                round = _mapped(one["number"], seating, clients, one["idle"], next(rest))
+            else:
+                claims = {client: arrays[f"{place}.claim.{seat}"] for seat, client in enumerate(clients)}
+                idle = arrays[f"{place}.idle"] if one["idle"] else None
+                trace = [arrays[f"{place}.trace.{layer}"] for layer in range(one["trace"])]
+                round = Held(one["number"], seating, claims, idle, trace)
+            _check(round)
+            held.append(round)
+        if self._spill is not None:
+            self._spill.go_on_with(sheaves)
+        return held
+
+
+def _mapped(number: int, seating: Seating, clients: Sequence[Client], idle: bool, sheaf: Sheaf) -> Held:
+    arrays = sheaf.arrays()
+    claims, rest = arrays[: len(clients)], arrays[len(clients) :]
+    return Held(
+        number,
+        seating,
+        dict(zip(clients, claims, strict=True)),
+        rest[0] if idle else None,
+        rest[1:] if idle else rest,
+        sheaf,
+    )
+
+
+def _check(held: Held) -> None:
+    planes = [*held.claims.values(), *([] if held.idle is None else [held.idle])]
+    for one in planes:
+        if one.dtype != np.uint64 or one.shape != (2, held.seating.words):
+            raise BadFile(f"round {held.number} of the state holds planes of {one.dtype} {one.shape}; it was altered")
