@@ -1,6 +1,5 @@
 """One assessment by many machines: shard a recorded run, value the shards anywhere, add up the same integers."""
 
-import inspect
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -73,9 +72,12 @@ def share_out(
 
 
 def _options(assessor: CoAst) -> dict[str, Any]:
-    """What to make the same assessor of; what counts in the end is decided when all is put together."""
-    given = {name: getattr(assessor, name) for name in inspect.signature(CoAst).parameters}
-    return given | {"rounds": slice(None), "bad_uploads": "quarantine", "layers": "all"}
+    """What to make the same assessor of; what counts in the end is decided when all is put together.
+
+    A shard is one core's work, and small enough for memory.
+    """
+    given = {name: getattr(assessor, name) for name in assessor.settings}
+    return given | {"rounds": slice(None), "bad_uploads": "quarantine", "layers": "all", "threads": 1}
 
 
 def _outcomes(tasks: Sequence[Task], work: Work, on_shard: Callable[[int, int], object]) -> list[Part]:
