@@ -19,6 +19,17 @@ def test_without_ray_the_right_thing_to_install_is_said():
     assert "MissingExtra: this needs ray, which is not installed; run: pip install 'fedcoast[cluster]'" in done.stderr
 
 
+def test_the_command_line_says_it_in_one_line_too(tmp_path):
+    code = (
+        "import sys; sys.modules['ray'] = None\n"
+        f"sys.argv = ['fedcoast', 'assess', {str(tmp_path)!r}, '--ray', 'local']\n"
+        "from fedcoast.cli import main\nmain()"
+    )
+    done = python(code)
+    assert (done.returncode, done.stdout) == (5, "")
+    assert done.stderr == "fedcoast: this needs ray, which is not installed; run: pip install 'fedcoast[cluster]'\n"
+
+
 def test_the_room_itself_loads_no_ray():
     assert python("import sys, fedcoast.cluster; print('ray' in sys.modules)").stdout == "False\n"
 
