@@ -132,3 +132,25 @@ def test_an_assessor_killed_at_any_moment_gives_the_same_answer_to_the_last_byte
             replayed = show(CoAst(keep=0.3, horizon=3), replay(folder / "run"))
             assert replayed.to_json() == uninterrupted
     assert kills > 4
+
+
+def test_an_assessor_that_spills_and_is_killed_at_any_moment_gives_the_same_answer(tmp_path):
+    chance = random.Random(3)
+    rounds = [nth_round(number) for number in range(1, LAST + 1)]
+    uninterrupted = show(CoAst(keep=0.3, horizon=3, drift="votes", target="pruned"), rounds).to_json()
+    kills, left_over = 0, 0
+    with Children("spill") as children:
+        for place in range(3):
+            folder = tmp_path / f"job{place}"
+            folder.mkdir()
+            while not (folder / "answer.json").exists():
+                children.run_and_kill(folder, chance.uniform(0, 0.05))
+                kills += 1
+                left_over = max(left_over, len(list((folder / "spill").glob("*.held"))))
+            assert (folder / "answer.json").read_text() == uninterrupted
+            other = CoAst(keep=0.3, horizon=3, drift="votes", target="pruned", spill=folder / "spill")
+            other.restore(folder / "state")
+            assert other.assessment().to_json() == uninterrupted
+            assert len(list((folder / "spill").glob("*.held"))) == 3
+    assert kills > 6
+    assert left_over > 3, "no kill left a file behind that no state names"

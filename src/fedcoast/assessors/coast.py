@@ -150,10 +150,11 @@ class CoAst(Assessor):
         seating = Seating(tuple(entry.size for entry in chosen))
         start = [arithmetic(array) for array in _pick(round.read_start(layout), chosen)]
         end = [arithmetic(array) for array in _pick(round.read_end(layout), chosen)]
-        extra = sum(array.nbytes for array in end)
-        keeping = self._keeper.begin(round.number, seating, len(round.clients), extra, self._held)
+        votes = tally(seating.words, len(round.clients)) if self.drift == "votes" else None
+        trace = end if votes is None else [votes]
+        keeping = self._keeper.begin(round.number, seating, len(round.clients), trace, self._held)
         try:
-            taken = self._examine(keeping, start, end, len(round.clients), chosen, uploads)
+            taken = self._examine(keeping, start, trace, chosen, uploads)
             held = [*self._held, taken]
             final = {held[0].number: self._credit(held)} if len(held) > self.horizon else {}
         except BaseException:
@@ -171,17 +172,16 @@ class CoAst(Assessor):
         self,
         keeping: Keeping,
         start: Sequence[Array],
-        end: Sequence[Array],
-        clients: int,
+        trace: Sequence[Array],
         chosen: Sequence[Entry],
         uploads: Uploads,
     ) -> Held:
-        """The claims of all clients, and the trace of the round: the votes, or the model as the caller has it."""
+        """The claims of all clients; the trace is the model as the caller has it, or the votes, which are counted."""
         seating = keeping.seating
         if self._examiner is None or self._examiner.seating != seating:
             self._examiner = Examiner(seating, self.keep, self.step, self.target, self.small)
         examination = self._examiner.round(start)
-        votes = tally(seating.words, clients) if self.drift == "votes" else None
+        votes = trace[0] if self.drift == "votes" else None
         ballots_count = votes is not None or self.target in ("ballot", "pruned")
         with self._hands(seating) as hands:
             for client, model in uploads:
@@ -191,9 +191,7 @@ class CoAst(Assessor):
                 if votes is not None and ballot is not None:
                     count(votes, ballot)
                 del model, local  # before the next one is loaded
-        return keeping.finish(
-            examination.idle if self.baseline == "idle" else None, list(end) if votes is None else [votes]
-        )
+        return keeping.finish(examination.idle if self.baseline == "idle" else None, trace)
 
     def _hands(self, seating: Seating) -> Hands:
         return Hands(self._threads if sum(seating.sizes) >= THREADS_PAY else 1)

@@ -86,9 +86,12 @@ class Keeper:
         self._budget = 0 if memory is None else bytes_in(memory)
         self._spill = None if spill is None else Spill(spill)
 
-    def begin(self, number: int, seating: Seating, clients: int, extra: int, held: Sequence[Held]) -> Keeping:
-        """A round of so many clients; `extra` are the bytes beside their claims."""
-        wanted = clients * 2 * 8 * seating.words + extra
+    def begin(
+        self, number: int, seating: Seating, clients: int, trace: Sequence[Array], held: Sequence[Held]
+    ) -> Keeping:
+        """A round of so many clients, after those that are held."""
+        planes = clients + 1  # one for the idle client
+        wanted = planes * 2 * 8 * seating.words + sum(array.nbytes for array in trace)
         room = self._spill is None or sum(one.in_memory for one in held) + wanted <= self._budget
         sheaf = None if room or self._spill is None else self._spill.begin(number)
         return Keeping(number, seating, sheaf)
