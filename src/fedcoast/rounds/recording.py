@@ -1,7 +1,8 @@
 """Recording rounds to a folder, so that they can be shown again to any assessor at any time.
 
 docs/run-folder.md describes the folder. A round is written beside its place and moved there when it is whole and
-on disk: a kill at any moment leaves a folder that reads, and ends at the last whole round.
+on disk: a kill at any moment leaves a folder that reads, and ends at the last whole round. So does the chain of hashes
+over the rounds, since each round's link lies in its folder.
 """
 
 import hashlib
@@ -17,9 +18,10 @@ import numpy as np
 
 from fedcoast.errors import BadFile, BadRound, BadSetting, Client
 from fedcoast.rounds.arrays import Array
+from fedcoast.rounds.chain import LINK, Hasher, Link, content, head
 from fedcoast.rounds.clients import client_to_json
-from fedcoast.rounds.files import sole_writer, sync, write_json
-from fedcoast.rounds.folder import ABOUT, FORMAT, ROUNDS, VERSION, is_run, read_about, recorded
+from fedcoast.rounds.files import sole_writer, sync, write_json, write_whole
+from fedcoast.rounds.folder import ABOUT, FACTS, FORMAT, ROUNDS, VERSION, is_run, read_about, recorded
 from fedcoast.rounds.layout import Layout
 from fedcoast.rounds.pruning import pruned_upload
 from fedcoast.rounds.round import Policy, Round, check_policy
@@ -53,6 +55,8 @@ class Recorder:
         self._layout: Layout | None = None
         self._end: bytes | None = None
         self.last_round: int | None = None
+        self.head = ""  # the hash of the last link: keep it elsewhere, and nobody can change the recording unnoticed
+        self._linked: int | None = None
         facts = None if about is None else _as_json(about)
         _prepare(self.folder)
         with ExitStack() as stack:
@@ -64,12 +68,16 @@ class Recorder:
         for leftover in (self.folder / ROUNDS).glob(".[0-9]*"):
             shutil.rmtree(leftover, ignore_errors=True)
         if not is_run(self.folder):
-            write_json(self.folder / ABOUT, {"format": FORMAT, "version": VERSION, "about": about or {}})
+            write_json(
+                self.folder / ABOUT, {"format": FORMAT, "version": VERSION, "chain": "sha256", "about": about or {}}
+            )
         elif about is not None and read_about(self.folder) != about:
             raise BadFile(f"{self.folder} holds another run: what it says about itself differs; use a new folder")
         for round in recorded(self.folder, last=True):
             self.last_round, self._layout = round.number, round.layout()
             self._end = _digest(round.read_end(self._layout))
+        # Where the last round has no link (it is older than chains), the chain begins with the next.
+        self._linked, self.head = head(self.folder) or (None, content(self.folder / ABOUT).sha256)
 
     def observe(self, round: Round, /) -> None:
         """Write one round: whole and on disk when this returns, not at all when it raises."""
@@ -88,7 +96,9 @@ class Recorder:
         part = place.with_name(f".{place.name}")
         try:
             part.mkdir()
-            end = self._write(round, layout, part)
+            with Hasher(part) as hasher:
+                end, link = self._write(round, layout, part, hasher)
+            write_whole(part / LINK, lambda beside: beside.write_bytes(link.to_bytes()))
             sync(part)
             part.rename(place)
         except BaseException as error:
@@ -98,17 +108,22 @@ class Recorder:
             raise
         sync(self.folder / ROUNDS)
         self.last_round, self._layout, self._end = round.number, layout, end
+        self._linked, self.head = link.number, link.hash
 
-    def _write(self, round: Round, layout: Layout, part: Path) -> bytes:
+    def _write(self, round: Round, layout: Layout, part: Path, hasher: Hasher) -> tuple[bytes, Link]:
         pruned = self._pruned if round.pruned is None else round.pruned
         kinds = {entry.name: entry.kind for entry in layout.entries}
+
+        def keep(file: str, tensors: dict[str, tuple[Array, str]]) -> None:
+            write_tensors(part / file, tensors)
+            hasher.add(file)
 
         def write(file: str, model: dict[str, Array]) -> None:
             # Integers may come in another width than the layout's; only bfloat16 differs from its array's type.
             names = {
                 name: "bfloat16" if kinds[name] == "bfloat16" else array.dtype.name for name, array in model.items()
             }
-            write_tensors(part / file, {name: (array, names[name]) for name, array in model.items()})
+            keep(file, {name: (array, names[name]) for name, array in model.items()})
 
         start, end = round.read_start(layout), round.read_end(layout)
         carried_on = self._end is not None and _digest(start) == self._end
@@ -121,26 +136,25 @@ class Recorder:
             if pruned is None:
                 write(file, model)
             else:
-                write_tensors(part / file, pruned_upload(layout, start, model, pruned))
+                keep(file, pruned_upload(layout, start, model, pruned))
             weight = None if round.weights is None else float(round.weights[client])
             clients.append({"client": client_to_json(client), "file": file, "weight": weight})
             del model  # before the next one is loaded
-        write_json(
-            part / "round.json",
-            {
-                "number": round.number,
-                "start": f"end of round {self.last_round}" if carried_on else "start.safetensors",
-                "end": "end.safetensors",
-                "pruned": pruned,
-                "metrics": {name: float(value) for name, value in round.metrics.items()},
-                "layers": layout.to_json(),
-                "clients": clients,
-                "quarantined": [
-                    {"client": client_to_json(client), "reason": reason} for client, reason in quarantined.items()
-                ],
-            },
-        )
-        return _digest(end)
+        facts = {
+            "number": round.number,
+            "start": f"end of round {self.last_round}" if carried_on else "start.safetensors",
+            "end": "end.safetensors",
+            "pruned": pruned,
+            "metrics": {name: float(value) for name, value in round.metrics.items()},
+            "layers": layout.to_json(),
+            "clients": clients,
+            "quarantined": [
+                {"client": client_to_json(client), "reason": reason} for client, reason in quarantined.items()
+            ],
+        }
+        write_json(part / FACTS, facts)
+        hasher.add(FACTS)
+        return _digest(end), hasher.link(round.number, self._linked, self.head, facts)
 
     def close(self) -> None:
         """Let another process record here."""

@@ -1,0 +1,81 @@
+"""What others say of a run: an answer, a report or the saved state of an assessor, each as a claim to be checked."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from fedcoast.assessors.assessment import Assessment
+from fedcoast.assessors.assessor import STATE_FORMAT
+from fedcoast.errors import BadFile
+from fedcoast.reports.seal import last_round, unsealed
+from fedcoast.rounds.tensors import read_tensors
+
+Kind = Literal["answer", "report", "ledger"]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a file says that a method found in the rounds up to `last_round`.
+
+    `said` is the assessment as JSON has it, a page's without its credits; of a ledger the whole file is checked.
+    `standings` are the clients as a report in JSON lists them. `whole` is false where the file was changed since it was
+    made.
+    """
+
+    file: Path
+    kind: Kind
+    method: str
+    settings: dict[str, Any]
+    last_round: int | None
+    said: dict[str, Any]
+    standings: tuple[dict[str, Any], ...] = ()
+    head: str = ""
+    whole: bool = True
+
+
+def read_claim(file: Path) -> Claim:
+    """What a file claims; BadFile if it claims nothing that could be checked."""
+    try:
+        start = file.read_bytes()[:64].lstrip()
+        if file.suffix == ".state" or not start.startswith((b"{", b"<")):
+            return _ledger(file)
+        text = file.read_text(encoding="utf-8")
+        if start.startswith(b"<") or '"seal"' in text:
+            return _report(file, text)
+        answer, said = Assessment.from_json(text), json.loads(text)
+        return Claim(file, "answer", answer.method, dict(answer.settings), last_round(answer), said)
+    except OSError as error:
+        raise BadFile(f"{file} cannot be read ({error.strerror})") from error
+    except (TypeError, ValueError) as error:
+        if isinstance(error, BadFile):
+            raise
+        raise BadFile(f"{file} is neither an answer nor a report ({error})") from error
+
+
+def _report(file: Path, text: str) -> Claim:
+    seal, said, whole = unsealed(text)
+    listed = json.loads(text)["clients"] if text.lstrip().startswith("{") else ()
+    if not isinstance(said.get("method"), str) or not isinstance(said.get("settings"), dict):
+        raise BadFile(f"{file} does not say which method it reports on")
+    return Claim(
+        file,
+        "report",
+        said["method"],
+        said["settings"],
+        seal["last_round"],
+        said,
+        standings=tuple(listed),
+        head=seal["head"] or "",
+        whole=whole,
+    )
+
+
+def _ledger(file: Path) -> Claim:
+    _, header = read_tensors(file)
+    try:
+        if header["format"] != STATE_FORMAT:
+            raise BadFile(f"{file} holds no state of an assessor")
+        return Claim(file, "ledger", header["method"], dict(header["settings"]), header["last_round"], header["ledger"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadFile(f"{file} holds no state of an assessor ({error!r})") from error
