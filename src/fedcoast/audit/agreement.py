@@ -56,12 +56,23 @@ def _named(differing: Iterator[str]) -> list[str]:
 
 
 def _compared(claim: Claim, assessor: Assessor) -> Iterator[str]:
+    if claim.kind == "record of credits":
+        yield from _compared_credits(claim.said["credits"], assessor.assessment().credits)
+        return
     if claim.last_round != assessor.last_round:
         yield f"speaks of rounds up to {claim.last_round}; the recording has them up to {assessor.last_round}"
     if claim.kind == "ledger":
         yield from _compared_states(claim.file, assessor)
     else:
         yield from _compared_answers(claim, json.loads(assessor.assessment().to_json()))
+
+
+def _compared_credits(said: Mapping[int, Mapping[Any, float]], now: Mapping[int, Mapping[Any, float]]) -> Iterator[str]:
+    for number, row in said.items():
+        for client in dict.fromkeys((*row, *now.get(number, {}))):
+            old, new = row.get(client), now.get(number, {}).get(client)
+            if not _same(old, new):
+                yield f"round {number}, the credit of {client!r} is {old!r}; {new!r} follows from the recording"
 
 
 def _compared_answers(claim: Claim, now: Mapping[str, Any]) -> Iterator[str]:

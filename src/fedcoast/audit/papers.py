@@ -9,9 +9,11 @@ from fedcoast.assessors.assessment import Assessment
 from fedcoast.assessors.assessor import STATE_FORMAT
 from fedcoast.errors import BadFile
 from fedcoast.reports.seal import last_round, unsealed
+from fedcoast.rounds.folder import ROUNDS
+from fedcoast.rounds.ledgers import CREDITS, read_kept
 from fedcoast.rounds.tensors import read_tensors
 
-Kind = Literal["answer", "report", "ledger"]
+Kind = Literal["answer", "report", "ledger", "record of credits"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,15 @@ def read_claim(file: Path) -> Claim:
         if isinstance(error, BadFile):
             raise
         raise BadFile(f"{file} is neither an answer nor a report ({error})") from error
+
+
+def kept_claim(folder: Path) -> Claim | None:
+    """The credits that were written down with the rounds, if they were."""
+    kept = read_kept(folder)
+    if kept is None:
+        return None
+    path = Path(ROUNDS) / "*" / CREDITS
+    return Claim(path, "record of credits", kept.method, kept.settings, None, {"credits": kept.credits})
 
 
 def _report(file: Path, text: str) -> Claim:

@@ -9,7 +9,7 @@ from typing import Any
 from fedcoast.audit.agreement import differences
 from fedcoast.audit.findings import Finding
 from fedcoast.audit.links import Walk, follow
-from fedcoast.audit.papers import Claim, read_claim
+from fedcoast.audit.papers import Claim, kept_claim, read_claim
 from fedcoast.errors import BadFile, BadSetting
 from fedcoast.rounds.folder import ABOUT, ROUNDS, is_run
 from fedcoast.rounds.replaying import replay
@@ -93,6 +93,11 @@ def _claims(folder: Path, papers: list[Path], walk: Walk) -> list[Claim]:
             claims.append(read_claim(paper))
         except BadFile as error:
             walk.findings.append(Finding(str(paper), f"cannot be checked: {error}"))
+    try:
+        kept = kept_claim(folder)
+        claims += [] if kept is None else [kept]
+    except BadFile:
+        pass  # every byte of it is covered by the chain, which has named it
     given = {paper.resolve() for paper in papers}
     for path in sorted(folder.iterdir()):
         if path.name in _PRIVATE or path.resolve() in given:
@@ -116,7 +121,8 @@ def _check_claim(claim: Claim, found: list[str], walk: Walk, confirmed: list[str
     walk.findings.extend(Finding(file, what) for what in found)
     if not found:
         settings = ", ".join(f"{option}={value!r}" for option, value in claim.settings.items())
-        of = f"its {claim.kind} follows from the rounds up to {claim.last_round}"
+        until = "" if claim.last_round is None else f" up to {claim.last_round}"
+        of = f"its {claim.kind} follows from the rounds{until}"
         head = ", whose head it carries" if claim.head else ""
         confirmed.append(f"{file}: {of}{head}, by {claim.method}({settings})")
 

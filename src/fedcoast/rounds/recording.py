@@ -23,6 +23,7 @@ from fedcoast.rounds.clients import client_to_json
 from fedcoast.rounds.files import sole_writer, sync, write_json, write_whole
 from fedcoast.rounds.folder import ABOUT, FACTS, FORMAT, ROUNDS, VERSION, is_run, read_about, recorded
 from fedcoast.rounds.layout import Layout
+from fedcoast.rounds.ledgers import CREDITS, Answering, Credits, Kept, begin
 from fedcoast.rounds.pruning import pruned_upload
 from fedcoast.rounds.round import Policy, Round, check_policy
 from fedcoast.rounds.tensors import write_tensors
@@ -34,6 +35,8 @@ class Recorder:
     `pruned` keeps, instead of whole uploads, the ballots of that share: what CoAst needs for its targets "ballot" and
     "pruned" at that `keep`, in a sixteenth of the room.
     `about` are facts of the run in JSON's types (an experiment, a planted truth), kept when the folder is new.
+    `ledger` is an assessor that somebody else shows the rounds to: the credits it holds for final are written down with
+    each round, and so come into the chain (`head` is the hash of its last link; docs/audit.md).
 
         with Recorder("runs/today") as recorder:
             recorder.observe(round)
@@ -45,18 +48,20 @@ class Recorder:
         about: Mapping[str, Any] | None = None,
         bad_uploads: Policy = "quarantine",
         pruned: float | None = None,
+        ledger: Answering | None = None,
     ) -> None:
         if pruned is not None and not (isinstance(pruned, int | float) and 0 < pruned <= 1):
             raise BadSetting(f"pruned must lie in (0, 1], the share of each layer whose votes are kept; got {pruned!r}")
         check_policy(bad_uploads)
         self.folder = Path(folder)
-        self._policy, self._pruned = bad_uploads, pruned
+        self._policy, self._pruned, self._ledger = bad_uploads, pruned, ledger
         self._closed = False
         self._layout: Layout | None = None
         self._end: bytes | None = None
         self.last_round: int | None = None
-        self.head = ""  # the hash of the last link: keep it elsewhere, and nobody can change the recording unnoticed
+        self.head = ""
         self._linked: int | None = None
+        self._kept: Kept | None = None
         facts = None if about is None else _as_json(about)
         _prepare(self.folder)
         with ExitStack() as stack:
@@ -76,6 +81,8 @@ class Recorder:
         for round in recorded(self.folder, last=True):
             self.last_round, self._layout = round.number, round.layout()
             self._end = _digest(round.read_end(self._layout))
+        if self._ledger is not None:
+            self._kept = begin(self.folder, self._ledger)
         # Where the last round has no link (it is older than chains), the chain begins with the next.
         self._linked, self.head = head(self.folder) or (None, content(self.folder / ABOUT).sha256)
 
@@ -97,6 +104,7 @@ class Recorder:
         try:
             part.mkdir()
             with Hasher(part) as hasher:
+                credits = self._write_credits(part, hasher)
                 end, link = self._write(round, layout, part, hasher)
             write_whole(part / LINK, lambda beside: beside.write_bytes(link.to_bytes()))
             sync(part)
@@ -109,6 +117,8 @@ class Recorder:
         sync(self.folder / ROUNDS)
         self.last_round, self._layout, self._end = round.number, layout, end
         self._linked, self.head = link.number, link.hash
+        if self._kept is not None:
+            self._kept.credits.update(credits)
 
     def _write(self, round: Round, layout: Layout, part: Path, hasher: Hasher) -> tuple[bytes, Link]:
         pruned = self._pruned if round.pruned is None else round.pruned
@@ -155,6 +165,14 @@ class Recorder:
         write_json(part / FACTS, facts)
         hasher.add(FACTS)
         return _digest(end), hasher.link(round.number, self._linked, self.head, facts)
+
+    def _write_credits(self, part: Path, hasher: Hasher) -> Credits:
+        if self._kept is None or self._ledger is None:
+            return {}
+        new = self._kept.new(self._ledger.assessment())
+        write_json(part / CREDITS, self._kept.to_json(new))
+        hasher.add(CREDITS)
+        return new
 
     def close(self) -> None:
         """Let another process record here."""
