@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from audit.runs import ROUNDS, record, rounds, without_chain
+from audit.runs import ROUNDS, answer, record, rounds, without_chain
 from fedcoast import BadFile, Recorder
 from fedcoast.audit import verify
 from fedcoast.rounds.chain import head, read_link
@@ -78,6 +78,8 @@ def test_a_run_older_than_chains_is_read_and_said_to_carry_none(tmp_path):
     found = verify(tmp_path / "run")
     assert (found.agrees, found.head, found.findings) == (False, None, ())
     assert found.uncovered == (1, 2, 3, 4, 5)
+    record(tmp_path / "new")
+    assert answer(tmp_path / "run") == answer(tmp_path / "new")
 
 
 def test_the_chain_of_an_older_run_begins_with_its_next_round(tmp_path):

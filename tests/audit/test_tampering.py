@@ -31,6 +31,23 @@ def copy(run, tmp_path):
     return tmp_path / "copy"
 
 
+@pytest.fixture(scope="module")
+def right_answer(run):
+    return answer(run).to_json()
+
+
+@pytest.fixture(scope="module")
+def ledger(run, tmp_path_factory):
+    """A run with the saved state of an assessor in it, and what is said of that."""
+    folder = tmp_path_factory.mktemp("ledger") / "run"
+    shutil.copytree(run, folder)
+    assessor = coast()
+    for round in replay(folder):
+        assessor.observe(round)
+    assessor.save(folder / "coast.state")
+    return folder / "coast.state", verify(folder).confirmed[0]
+
+
 def place(folder, number):
     return folder / "rounds" / f"{number:010d}"
 
@@ -49,7 +66,7 @@ def test_an_untouched_run_agrees(run):
     assert found.bytes == sum(path.stat().st_size for path in files_of(run)) - links
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_single_changed_bit_is_found_in_its_file_and_nowhere_else(run, data):
     path = data.draw(st.sampled_from(files_of(run)))
@@ -64,7 +81,7 @@ def test_a_single_changed_bit_is_found_in_its_file_and_nowhere_else(run, data):
         path.write_bytes(whole)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_file_that_is_cut_grown_removed_or_renamed_is_named(run, data):
     path = data.draw(st.sampled_from([one for one in files_of(run) if one.name != "run.json"]))
@@ -233,17 +250,11 @@ def test_a_round_that_was_slipped_between_two_is_named(tmp_path):
     assert "was added: round 7 does not go on from it" in named(tmp_path / "run")["rounds/0000000004"]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_a_changed_bit_in_a_ledger_is_found_or_makes_it_the_true_ledger_of_settings_that_are_said(run, data):
-    path = run / "coast.state"
-    if not path.exists():
-        assessor = coast()
-        for round in replay(run):
-            assessor.observe(round)
-        assessor.save(path)
-    as_it_was = verify(run).confirmed[0]
-    whole = path.read_bytes()
+def test_a_changed_bit_in_a_ledger_is_found_or_makes_it_the_true_ledger_of_settings_that_are_said(ledger, data):
+    path, as_it_was = ledger
+    run, whole = path.parent, path.read_bytes()
     changed = bytearray(whole)
     changed[data.draw(st.integers(0, len(whole) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     try:
@@ -256,11 +267,11 @@ def test_a_changed_bit_in_a_ledger_is_found_or_makes_it_the_true_ledger_of_setti
         path.write_bytes(whole)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_a_changed_number_in_an_answer_is_found(run, tmp_path_factory, data):
+def test_a_changed_number_in_an_answer_is_found(run, right_answer, tmp_path_factory, data):
     path = tmp_path_factory.getbasetemp() / "answer.json"
-    said = json.loads(answer(run).to_json())
+    said = json.loads(right_answer)
     where = data.draw(st.sampled_from(["scores", "seen", "mean", "ranks", "credits"]))
     row = said[where] if where != "credits" else said[where][data.draw(st.sampled_from(sorted(said["credits"])))]
     at = data.draw(st.sampled_from([place for place, value in enumerate(row) if value is not None]))

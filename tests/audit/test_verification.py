@@ -52,7 +52,7 @@ def test_a_difference_is_named_and_ends_in_the_code_of_a_failed_check(run):
     done = fedcoast("verify", run)
     assert done.exit_code == 1
     assert (
-        "DIFFERS: rounds/0000000003/client-000001.safetensors was changed (the upload of client 'ann')" in done.stdout
+        "DIFFERS: rounds/0000000003/client-000001.safetensors: was changed (the upload of client 'ann')" in done.stdout
     )
     assert f"{run} could not be verified: 1 differences." in done.stdout
 
@@ -79,6 +79,14 @@ def test_a_report_carries_the_head_the_settings_and_the_scores_and_is_confirmed(
     assert done.exit_code == 0
     said = f"agrees: {report}: its report follows from the rounds up to 5, whose head it carries, by coast(keep=0.3, "
     assert said in done.stdout
+
+
+@pytest.mark.parametrize("form", ["md", "html"])
+def test_people_can_read_the_head_in_a_report_too(run, tmp_path, form):
+    fedcoast("report", run, "-o", tmp_path / f"r.{form}")
+    text = (tmp_path / f"r.{form}").read_text()
+    assert "chain head" in text
+    assert verify(run).head in text.partition('id="seal"')[0]
 
 
 def test_a_report_stays_true_while_the_run_grows(tmp_path):
@@ -191,7 +199,7 @@ def test_what_cannot_be_verified_at_all_is_said(run, tmp_path):
 
 def test_a_name_that_would_drive_the_terminal_is_shown_as_text(run):
     (run / "rounds" / "\x1b[2J").mkdir()
-    assert r"rounds/\x1b[2J was added" in fedcoast("verify", run).stdout
+    assert r"rounds/\x1b[2J: was added" in fedcoast("verify", run).stdout
 
 
 @pytest.mark.parametrize("name", [n for n, m in METHODS.items() if not {"utility", "gradient"} & set(m.needs)])

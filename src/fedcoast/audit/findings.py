@@ -12,4 +12,4 @@ class Finding:
     round: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.file} {self.what}"
+        return f"{self.file}: {self.what}"

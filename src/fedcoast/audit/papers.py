@@ -8,11 +8,13 @@ from typing import Any, Literal
 from fedcoast.assessors.assessment import Assessment
 from fedcoast.assessors.assessor import STATE_FORMAT
 from fedcoast.errors import BadFile
+from fedcoast.reports.forms import FORMAT as REPORT
 from fedcoast.reports.seal import last_round, unsealed
 from fedcoast.rounds.folder import ROUNDS
 from fedcoast.rounds.ledgers import CREDITS, read_kept
 from fedcoast.rounds.tensors import read_tensors
 
+PAPERS = (".state", ".json", ".html")  # the endings that claims have
 Kind = Literal["answer", "report", "ledger", "record of credits"]
 
 
@@ -37,19 +39,21 @@ class Claim:
 
 
 def read_claim(file: Path) -> Claim:
-    """What a file claims; BadFile if it claims nothing that could be checked."""
+    """What a file claims; BadFile if it claims nothing that could be checked. A saved state ends in .state."""
     try:
-        start = file.read_bytes()[:64].lstrip()
-        if file.suffix == ".state" or not start.startswith((b"{", b"<")):
+        if file.suffix == ".state":
             return _ledger(file)
         text = file.read_text(encoding="utf-8")
-        if start.startswith(b"<") or '"seal"' in text:
+        if text.lstrip().startswith("<"):
             return _report(file, text)
-        answer, said = Assessment.from_json(text), json.loads(text)
+        said = json.loads(text)
+        if isinstance(said, dict) and said.get("format") == REPORT:
+            return _report(file, text)
+        answer = Assessment.from_json(text)
         return Claim(file, "answer", answer.method, dict(answer.settings), last_round(answer), said)
     except OSError as error:
         raise BadFile(f"{file} cannot be read ({error.strerror})") from error
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         if isinstance(error, BadFile):
             raise
         raise BadFile(f"{file} is neither an answer nor a report ({error})") from error

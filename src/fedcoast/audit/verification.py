@@ -9,7 +9,7 @@ from typing import Any
 from fedcoast.audit.agreement import differences
 from fedcoast.audit.findings import Finding
 from fedcoast.audit.links import Walk, follow
-from fedcoast.audit.papers import Claim, kept_claim, read_claim
+from fedcoast.audit.papers import PAPERS, Claim, kept_claim, read_claim
 from fedcoast.errors import BadFile, BadSetting
 from fedcoast.rounds.folder import ABOUT, ROUNDS, is_run
 from fedcoast.rounds.replaying import replay
@@ -103,6 +103,8 @@ def _claims(folder: Path, papers: list[Path], walk: Walk) -> list[Claim]:
         if path.name in _PRIVATE or path.resolve() in given:
             continue
         try:
+            if path.suffix not in PAPERS or not path.is_file():
+                raise BadFile("no paper has this name")
             claims.append(read_claim(path))
         except BadFile as error:
             if path.suffix == ".state":
