@@ -110,6 +110,28 @@ def test_a_recorder_refuses_to_go_on_from_a_broken_link(tmp_path):
         Recorder(tmp_path / "run")
 
 
+def test_a_recorder_refuses_to_go_on_where_the_last_link_is_gone(tmp_path):
+    record(tmp_path / "run", count=2)
+    (tmp_path / "run" / "rounds" / "0000000002" / "link.json").unlink()
+    with pytest.raises(BadFile, match="the link of round 2 is gone"):
+        Recorder(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("number", "2"), ("after", "1"), ("after", 1.5), ("facts", 7), ("files", [])]
+)
+def test_a_link_of_nonsense_is_named_even_if_its_hash_is_right(tmp_path, key, value):
+    record(tmp_path / "run", count=2)
+    path = tmp_path / "run" / "rounds" / "0000000002" / "link.json"
+    link = json.loads(path.read_text())
+    link[key] = value
+    del link["hash"]
+    plain = json.dumps(link, sort_keys=True, separators=(",", ":"))
+    link["hash"] = hashlib.sha256(plain.encode()).hexdigest()
+    path.write_text(json.dumps(link, indent=1, sort_keys=True))
+    assert [finding.file for finding in verify(tmp_path / "run").findings] == ["rounds/0000000002/link.json"]
+
+
 def test_what_a_kill_left_half_written_is_named_and_no_difference(tmp_path):
     record(tmp_path / "run")
     (tmp_path / "run" / "rounds" / ".0000000006").mkdir()

@@ -54,7 +54,7 @@ def test_a_difference_is_named_and_ends_in_the_code_of_a_failed_check(run):
     assert (
         "DIFFERS: rounds/0000000003/client-000001.safetensors: was changed (the upload of client 'ann')" in done.stdout
     )
-    assert f"{run} could not be verified: 1 differences." in done.stdout
+    assert f"{run} could not be verified: 1 difference." in done.stdout
 
 
 def test_everything_can_be_had_as_json(run):
@@ -195,6 +195,44 @@ def test_what_cannot_be_verified_at_all_is_said(run, tmp_path):
             fedcoast("verify", *arguments)
     (tmp_path / "r.html").write_text("<html>")
     assert "cannot be checked" in str(verify(run, [tmp_path / "r.html"]).findings[0])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        b"[]",
+        b"\xff",
+        b'{"format": "fedcoast-report"}',
+        b'{"format": "fedcoast-report", "seal": 3}',
+        b'<script type="application/json" id="seal">[]</script>\n',
+        b"[" * 100_000,
+    ],
+)
+@pytest.mark.parametrize("name", ["paper.json", "paper.html", "paper.state"])
+def test_a_paper_of_nonsense_is_named_and_no_traceback_shown(run, tmp_path, name, said):
+    (tmp_path / name).write_bytes(said)
+    (finding,) = verify(run, [tmp_path / name]).findings
+    assert finding.file == str(tmp_path / name)
+    assert "cannot be checked" in finding.what
+
+
+def test_an_answer_of_nonsense_settings_is_named(run, tmp_path):
+    said = json.loads(answer(run).to_json())
+    for changes in ({"method": ["coast"]}, {"method": 3}, {"settings": 3}, {"settings": {"rounds": [1, 2, 3, 4]}}):
+        (tmp_path / "a.json").write_text(json.dumps({**said, **changes}))
+        (finding,) = verify(run, [tmp_path / "a.json"]).findings
+        assert "cannot be checked" in finding.what
+
+
+def test_a_ledger_saved_before_the_first_round_is_a_true_one(run):
+    coast().save(run / "coast.state")
+    assert verify(run).agrees
+
+
+def test_line_ends_are_bytes_too(run, report):
+    report.write_bytes(report.read_bytes().replace(b"\n", b"\r\n") + b"\r\n")
+    assert verify(run, [report]).findings
 
 
 def test_a_name_that_would_drive_the_terminal_is_shown_as_text(run):

@@ -34,8 +34,7 @@ def differences(rounds: Iterable[Round], claims: Sequence[Claim]) -> list[list[s
     try:
         for round in rounds if assessors else ():
             for place, assessor in list(assessors.items()):
-                last = claims[place].last_round
-                if last is not None and round.number > last:
+                if round.number > _until(claims[place]):
                     continue
                 try:
                     assessor.observe(round)
@@ -47,6 +46,12 @@ def differences(rounds: Iterable[Round], claims: Sequence[Claim]) -> list[list[s
     for place, assessor in assessors.items():
         found[place] = _named(_compared(claims[place], assessor))
     return found
+
+
+def _until(claim: Claim) -> float:
+    if claim.kind == "record of credits":
+        return math.inf
+    return -1 if claim.last_round is None else claim.last_round
 
 
 def _named(differing: Iterator[str]) -> list[str]:

@@ -1,7 +1,8 @@
 """The chain of a run folder, followed from its first link to its last: every difference, by round and file."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -36,19 +37,15 @@ def follow(folder: Path) -> Walk:
     """Recompute every hash of a run folder, and hold it against the links."""
     walk = Walk()
     rounds = {int(place.name): place for place in _rounds(folder, walk)}
-    links = {number: link for number, place in rounds.items() if (link := _link(folder, place, walk)) is not None}
-    walk.rounds = len(rounds)
-    unlinked = [number for number in rounds if not (rounds[number] / LINK).is_file()]
-    for number in unlinked:
-        if _older_than_the_chain(folder, number, rounds, links, unlinked):
-            walk.unlinked.append(number)
-        else:
-            walk.find(_path(number, LINK), "is missing", number)
+    links = {number: link for number, place in rounds.items() if (link := _link(place, walk)) is not None}
+    _name_missing_links(folder, rounds, links, walk)
+    before: list[int] = []
     for number, link in links.items():
         walk.heads[number] = link.hash
-        _check_step(folder, link, rounds, links, walk)
+        _check_step(folder, link, before, rounds, links, walk)
         _check_files(folder, rounds[number], link, walk)
-    walk.last_round = max(rounds, default=None)
+        before.append(number)
+    walk.rounds, walk.last_round = len(rounds), max(rounds, default=None)
     walk.head = walk.heads.get(walk.last_round) if walk.last_round is not None else _nothing_yet(folder)
     return walk
 
@@ -73,7 +70,7 @@ def _rounds(folder: Path, walk: Walk) -> list[Path]:
     return found
 
 
-def _link(folder: Path, place: Path, walk: Walk) -> Link | None:
+def _link(place: Path, walk: Walk) -> Link | None:
     """A round's link, if it is there, whole and its own."""
     number = int(place.name)
     try:
@@ -97,15 +94,17 @@ def _said_number(place: Path) -> object:
         return None
 
 
-def _older_than_the_chain(
-    folder: Path, number: int, rounds: Mapping[int, Path], links: Mapping[int, Link], unlinked: list[int]
-) -> bool:
-    """Whether a round without a link never had one: the chain begins after it, in a folder that began without."""
-    began_with_chain = _began_with_chain(folder)
-    first = min((one for one in rounds if one not in unlinked), default=None)
-    if first is None:
-        return not began_with_chain
-    return not began_with_chain and number < first and first in links and links[first].after is None
+def _name_missing_links(folder: Path, rounds: Mapping[int, Path], links: Mapping[int, Link], walk: Walk) -> None:
+    """A round without a link never had one where the folder began without a chain, and its chain begins later."""
+    unlinked = [number for number in rounds if not (rounds[number] / LINK).is_file()]
+    first = min(rounds.keys() - set(unlinked), default=None)
+    begins = first is None or (first in links and links[first].after is None)
+    older = begins and not _began_with_chain(folder)
+    for number in unlinked:
+        if older and (first is None or number < first):
+            walk.unlinked.append(number)
+        else:
+            walk.find(_path(number, LINK), "is missing", number)
 
 
 def _began_with_chain(folder: Path) -> bool:
@@ -115,16 +114,23 @@ def _began_with_chain(folder: Path) -> bool:
         return False
 
 
-def _check_step(folder: Path, link: Link, rounds: Mapping[int, Path], links: Mapping[int, Link], walk: Walk) -> None:
-    """A link must go on from the one before it, and the first of them from run.json."""
+def _check_step(
+    folder: Path,
+    link: Link,
+    before: Sequence[int],
+    rounds: Mapping[int, Path],
+    links: Mapping[int, Link],
+    walk: Walk,
+) -> None:
+    """A link must go on from the last one before it, and the first of them from run.json."""
     number, after = link.number, link.after
-    for added in (one for one in rounds if (after is None or one > after) and one < number and one in links):
+    for added in takewhile(lambda one: after is None or one > after, reversed(before)):
         walk.find(_path(added), f"was added: round {number} does not go on from it", added)
     if after is None:
         _check_beginning(folder, link, walk)
     elif after not in rounds:
-        before = max((one for one in rounds if one < after), default=None)
-        since = "" if before is None else f", and any round between it and round {before}"
+        earlier = max((one for one in rounds if one < after), default=None)
+        since = "" if earlier is None else f", and any round between it and round {earlier}"
         walk.find(_path(after), f"is missing{since}: round {number} goes on from it", after)
     elif after in links and links[after].hash != link.previous:
         walk.find(_path(after, LINK), f"was replaced: round {number} goes on from another link", after)

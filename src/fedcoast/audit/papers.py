@@ -43,13 +43,15 @@ def read_claim(file: Path) -> Claim:
     try:
         if file.suffix == ".state":
             return _ledger(file)
-        text = file.read_text(encoding="utf-8")
+        text = file.read_bytes().decode("utf-8")  # every byte counts, also those that end lines
         if text.lstrip().startswith("<"):
             return _report(file, text)
         said = json.loads(text)
         if isinstance(said, dict) and said.get("format") == REPORT:
             return _report(file, text)
         answer = Assessment.from_json(text)
+        if not isinstance(answer.method, str):
+            raise BadFile(f"{file} does not say whose answer it is")
         return Claim(file, "answer", answer.method, dict(answer.settings), last_round(answer), said)
     except OSError as error:
         raise BadFile(f"{file} cannot be read ({error.strerror})") from error
@@ -70,9 +72,11 @@ def kept_claim(folder: Path) -> Claim | None:
 
 def _report(file: Path, text: str) -> Claim:
     seal, said, whole = unsealed(text)
-    listed = json.loads(text)["clients"] if text.lstrip().startswith("{") else ()
+    listed = json.loads(text).get("clients") if text.lstrip().startswith("{") else ()
     if not isinstance(said.get("method"), str) or not isinstance(said.get("settings"), dict):
         raise BadFile(f"{file} does not say which method it reports on")
+    if not isinstance(listed, list | tuple) or not all(isinstance(entry, dict) for entry in listed):
+        raise BadFile(f"{file} does not list the clients as a report does")
     return Claim(
         file,
         "report",

@@ -56,7 +56,10 @@ def verify(folder: str | Path, papers: Iterable[str | Path] = (), head: str | No
     folder, wanted = Path(folder), _head(head)
     if not is_run(folder) and not (folder / ROUNDS).is_dir():
         raise BadFile(f"{folder} is no recorded run, and only those carry a chain (fedcoast import makes one)")
-    walk = follow(folder)
+    try:
+        walk = follow(folder)
+    except OSError as error:
+        raise BadFile(f"{folder} cannot be read ({error})") from error
     confirmed: list[str] = []
     claims = _claims(folder, [Path(paper) for paper in papers], walk)
     for claim, found in zip(claims, differences(replay(folder) if is_run(folder) else (), claims), strict=True):

@@ -49,7 +49,9 @@ def _told(found: Verification) -> list[str]:
         lines.append(f"{found.folder} is as it was recorded: {size}.")
     else:
         count = len(found.findings)
-        lines.append(f"{found.folder} could not be verified" + (f": {count} differences." if count else "."))
+        lines.append(
+            f"{found.folder} could not be verified" + (f": {count} difference{'s' * (count > 1)}." if count else ".")
+        )
     return lines
 
 

@@ -61,7 +61,9 @@ def read_link(place: Path) -> Link | None:
     try:
         held = json.loads(data)
         files = {name: Content(**content) for name, content in held["files"].items()}
-        link = Link(held["number"], held["after"], held["previous"], files, held["facts"])
+        link = Link(held["number"], held["after"], held["previous"], files, dict(held["facts"]))
+        if type(link.number) is not int or not isinstance(link.after, int | None):
+            raise BadFile(f"{path} does not say which round it is of, or which it goes on from; it was altered")
         if link.to_bytes() != data:
             raise BadFile(f"{path} does not have the hash it says it has; it was altered")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

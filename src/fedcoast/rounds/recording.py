@@ -20,7 +20,7 @@ from fedcoast.errors import BadFile, BadRound, BadSetting, Client
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.chain import LINK, Hasher, Link, content, head
 from fedcoast.rounds.clients import client_to_json
-from fedcoast.rounds.files import sole_writer, sync, write_json, write_whole
+from fedcoast.rounds.files import read_json, sole_writer, sync, write_json, write_whole
 from fedcoast.rounds.folder import ABOUT, FACTS, FORMAT, ROUNDS, VERSION, is_run, read_about, recorded
 from fedcoast.rounds.layout import Layout
 from fedcoast.rounds.ledgers import CREDITS, Answering, Credits, Kept, begin
@@ -83,8 +83,11 @@ class Recorder:
             self._end = _digest(round.read_end(self._layout))
         if self._ledger is not None:
             self._kept = begin(self.folder, self._ledger)
-        # Where the last round has no link (it is older than chains), the chain begins with the next.
-        self._linked, self.head = head(self.folder) or (None, content(self.folder / ABOUT).sha256)
+        last = head(self.folder)
+        if last is None and "chain" in read_json(self.folder / ABOUT):
+            raise BadFile(f"the link of round {self.last_round} is gone from {self.folder}; fedcoast verify says more")
+        # Where the last round is older than chains, the chain begins with the next.
+        self._linked, self.head = last or (None, content(self.folder / ABOUT).sha256)
 
     def observe(self, round: Round, /) -> None:
         """Write one round: whole and on disk when this returns, not at all when it raises."""
@@ -211,7 +214,7 @@ def _as_json(about: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _digest(model: dict[str, Array]) -> bytes:
-    digest = hashlib.blake2b()
+    digest = hashlib.sha256()  # processors have instructions for it
     for name, array in model.items():
         digest.update(f"{name} {array.dtype}".encode("utf-8", "surrogatepass"))
         digest.update(np.ascontiguousarray(array).data)

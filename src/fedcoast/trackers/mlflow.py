@@ -1,5 +1,6 @@
 """Scores in MLflow: a tracking server, or a database on this machine (`mlflow ui --backend-store-uri sqlite:///…`)."""
 
+import hashlib
 import json
 import time
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from fedcoast.rounds import Recorder
 from fedcoast.trackers.tracker import Tracker
 
 _BATCH = 900  # of the thousand that MLflow takes at a time
-_LAST, _IDENTITY = "fedcoast.last_round", "fedcoast.identity"
+_LAST, _IDENTITY, _NAME = "fedcoast.last_round", "fedcoast.identity", "fedcoast.run"
 
 
 class MLflow(Tracker):
@@ -43,20 +44,20 @@ class MLflow(Tracker):
         self._client = require("mlflow.tracking", extra="mlflow").MlflowClient(tracking_uri=self.uri)
         found = self._client.get_experiment_by_name(self.experiment)
         number = self._client.create_experiment(self.experiment) if found is None else found.experiment_id
-        same_name = (run for run in self._client.search_runs([number]) if run.info.run_name == self.run)
-        if (run := next(same_name, None)) is None:
-            made = self._client.create_run(number, run_name=self.run, tags={_IDENTITY: self._described()})
+        name = hashlib.sha256(self.run.encode("utf-8", "surrogatepass")).hexdigest()  # a filter has no way to quote
+        known = self._client.search_runs([number], f"tags.`{_NAME}` = '{name}'", max_results=1)
+        if not known:
+            tags = {_IDENTITY: json.dumps(self._identity()), _NAME: name}
+            made = self._client.create_run(number, run_name=self.run, tags=tags)
             self._run_id = made.info.run_id
             for option, value in self._identity()["settings"].items():
                 self._client.log_param(self._run_id, f"fedcoast.{option}", str(value)[:500])
             return None
+        run = known[0]
         self._check_identity(f"run {self.run!r}", json.loads(run.data.tags.get(_IDENTITY, "{}")))
         self._run_id = run.info.run_id
         self._client.update_run(self._run_id, status="RUNNING")
         return int(run.data.tags[_LAST]) if _LAST in run.data.tags else None
-
-    def _described(self) -> str:
-        return json.dumps(self._identity())
 
     def _write(self, step: int, numbers: Mapping[str, float], words: Mapping[str, str]) -> None:
         entities, now = require("mlflow.entities", extra="mlflow"), int(time.time() * 1000)
