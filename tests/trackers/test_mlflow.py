@@ -18,12 +18,17 @@ def uri(tmp_path_factory):
     return f"sqlite:///{tmp_path_factory.mktemp('mlflow') / 'mlflow.db'}"
 
 
-def read(uri, run, experiment="fedcoast"):
+def find(uri, run):
     from mlflow import MlflowClient
 
     client = MlflowClient(tracking_uri=uri)
-    known = client.search_runs([client.get_experiment_by_name(experiment).experiment_id])
+    known = client.search_runs([client.get_experiment_by_name("fedcoast").experiment_id])
     (found,) = (one for one in known if one.info.run_name == run)
+    return client, found
+
+
+def read(uri, run):
+    client, found = find(uri, run)
     logged = {}
     for tag in found.data.metrics:
         history = client.get_metric_history(found.info.run_id, tag)
@@ -41,7 +46,7 @@ def test_mlflow_reads_what_was_logged(uri, tmp_path):
         for round in rounds():
             recorder.observe(round)
             tracker.observe(round)
-        assert read(uri, "today")[1].info.status == "RUNNING"
+        assert find(uri, "today")[1].info.status == "RUNNING"
         head = recorder.head
     assert tracker.trouble == ""
     logged, run = read(uri, "today")
@@ -69,7 +74,7 @@ def test_other_settings_do_not_go_on_with_the_same_run(uri, caplog):
 def test_many_clients_are_logged_in_several_batches(uri):
     clients = tuple(f"site-{number}" for number in range(400))
     show(MLflow(coast(), "many", uri), rounds(3, clients))
-    assert sum("/score/" in tag for tag in read(uri, "many")[0]) == 400
+    assert sum("/score/" in tag for tag in find(uri, "many")[1].data.metrics) == 400
 
 
 def test_a_server_that_is_down_stops_only_the_logging(monkeypatch, caplog):
