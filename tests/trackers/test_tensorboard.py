@@ -54,7 +54,7 @@ def test_other_settings_are_refused_the_same_folder(tmp_path):
     show(TensorBoard(coast(), tmp_path / "logs"), rounds()[:4])
     with pytest.raises(BadSetting, match="Give it a place of its own"):
         TensorBoard(CoAst(keep=0.4), tmp_path / "logs")
-    (tmp_path / "logs" / "fedcoast.json").write_text(json.dumps({"last": 9}))
+    (tmp_path / "logs" / "fedcoast-tensorboard.json").write_text(json.dumps({"last": 9}))
     with pytest.raises(BadFile, match="not as a tracker writes it"):
         TensorBoard(coast(), tmp_path / "logs")
 

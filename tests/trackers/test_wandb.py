@@ -7,10 +7,11 @@ import time
 import pytest
 
 from fedcoast import BadSetting, CoAst, Recorder
-from fedcoast.trackers import WandB
+from fedcoast.trackers import TensorBoard, WandB
 from fedcoast.trackers.names import safe_name
 from federations import show
 from trackers.federation import check_log, coast, rounds
+from trackers.test_tensorboard import read as read_tensorboard
 
 pytestmark = pytest.mark.slow
 
@@ -87,6 +88,14 @@ def test_a_second_start_goes_on_under_the_same_id(tmp_path):
     check_log(logged, name)
     with pytest.raises(BadSetting, match="Give it a place of its own"):
         WandB(CoAst(keep=0.4), tmp_path / "logs")
+
+
+def test_tensorboard_may_log_to_the_same_folder(tmp_path):
+    for shown in (rounds()[:4], rounds()):
+        with WandB(TensorBoard(coast(), tmp_path / "logs"), tmp_path / "logs") as tracker:
+            show(tracker, shown)
+    check_log(read(tmp_path / "logs")[0], name)
+    check_log(read_tensorboard(tmp_path / "logs")[0], lambda client: safe_name(client, TensorBoard.allowed))
 
 
 def test_a_run_that_cannot_be_begun_stops_only_the_logging(tmp_path, caplog):

@@ -8,12 +8,11 @@ from fedcoast.rounds.files import read_json, write_json
 
 FORMAT = "fedcoast-tracker"
 VERSION = 1
-FILE = "fedcoast.json"
 
 
-def recall(folder: Path) -> dict[str, Any] | None:
-    """What was remembered, or None in a folder that no tracker wrote to."""
-    path = folder / FILE
+def recall(folder: Path, tracker: str) -> dict[str, Any] | None:
+    """What was remembered, or None in a folder that no tracker of this kind wrote to; each kind has a file of its own."""
+    path = _file(folder, tracker)
     if not path.exists():
         return None
     held = read_json(path)
@@ -25,5 +24,10 @@ def recall(folder: Path) -> dict[str, Any] | None:
     return held
 
 
-def remember(folder: Path, identity: dict[str, Any], last: int | None, **more: str) -> None:
-    write_json(folder / FILE, {"format": FORMAT, "version": VERSION, "identity": identity, "last": last, **more})
+def remember(folder: Path, tracker: str, identity: dict[str, Any], last: int | None, **more: str) -> None:
+    held = {"format": FORMAT, "version": VERSION, "identity": identity, "last": last, **more}
+    write_json(_file(folder, tracker), held)
+
+
+def _file(folder: Path, tracker: str) -> Path:
+    return folder / f"fedcoast-{tracker}.json"

@@ -25,12 +25,12 @@ class TensorBoard(Tracker):
         super().__init__(assessor, recorder)
         require("tensorboard", extra="tensorboard")
         self.folder = Path(folder)
-        if (known := recall(self.folder)) is not None:
+        if (known := recall(self.folder, "tensorboard")) is not None:
             self._check_identity(self.folder, known["identity"])
 
     def _open(self) -> int | None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        known = recall(self.folder)
+        known = recall(self.folder, "tensorboard")
         name = f"events.out.tfevents.{int(time.time())}.{platform.node()}.{os.getpid()}.{uuid.uuid4().hex[:8]}"
         self._file = self.folder / name
         self._event(file_version="brain.Event:2")
@@ -41,7 +41,7 @@ class TensorBoard(Tracker):
         values = [summaries.Summary.Value(tag=tag, simple_value=value) for tag, value in numbers.items()]
         values += [_text(summaries, tag, text) for tag, text in words.items()]
         self._event(step=step, summary=summaries.Summary(value=values))
-        remember(self.folder, self._identity(), step)
+        remember(self.folder, "tensorboard", self._identity(), step)
 
     def _event(self, **content: Any) -> None:
         """Written here and now, not by a thread as TensorBoard's own writer does: what fails must fail in our hands."""

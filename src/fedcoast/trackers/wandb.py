@@ -37,12 +37,12 @@ class WandB(Tracker):
         self.folder, self._project, self._mode, self._options = Path(folder), project, mode, options
         self._run: Any = None
         self._id = ""
-        if (known := recall(self.folder)) is not None:
+        if (known := recall(self.folder, "wandb")) is not None:
             self._check_identity(self.folder, known["identity"])
 
     def _open(self) -> int | None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        known, wandb = recall(self.folder), require("wandb", extra="wandb")
+        known, wandb = recall(self.folder, "wandb"), require("wandb", extra="wandb")
         self._id = uuid.uuid4().hex[:8] if known is None else str(known["id"])
         again = {} if known is None or self._mode == "offline" else {"resume": "allow"}
         self._run = wandb.init(
@@ -60,7 +60,7 @@ class WandB(Tracker):
 
     def _write(self, step: int, numbers: Mapping[str, float], words: Mapping[str, str]) -> None:
         self._run.log({**numbers, **words}, step=step)
-        remember(self.folder, self._identity(), step, id=self._id)
+        remember(self.folder, "wandb", self._identity(), step, id=self._id)
 
     def _end(self) -> None:
         self._run.finish()
