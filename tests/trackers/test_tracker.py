@@ -63,6 +63,8 @@ def test_trackers_can_be_stacked():
     show(outer, rounds())
     assert inner.pages == outer.pages
     assert (outer.method, outer.last_round, outer.keep) == ("coast", 6, 0.3)
+    outer.close()
+    assert (outer.ended, inner.ended) == (1, 1)
 
 
 @pytest.mark.parametrize("fails_in", ["open", 1, 4])

@@ -11,7 +11,7 @@ VERSION = 1
 
 
 def recall(folder: Path, tracker: str) -> dict[str, Any] | None:
-    """What was remembered, or None in a folder that no tracker of this kind wrote to; each kind has a file of its own."""
+    """What was remembered, or None where no tracker of this kind wrote; each kind has a file of its own."""
     path = _file(folder, tracker)
     if not path.exists():
         return None

@@ -66,13 +66,15 @@ class Tracker(Assessor):
         """Let go of what was opened."""
 
     def close(self) -> None:
-        """Log nothing more."""
+        """Log nothing more; nor do trackers inside this one."""
         if self._opened and not self._closed:
             try:
                 self._end()
             except Exception as error:
                 self._give_up("at its end", error)
         self._closed = True
+        if isinstance(self.assessor, Tracker):
+            self.assessor.close()
 
     def observe(self, round: Round, /) -> None:
         """Show the round to the assessor, then log; only the assessor's errors are raised."""
