@@ -32,7 +32,7 @@ class Tracker(Assessor):
     is there. A tracker that fails (a full disk, a server that is down) says so once, in the log and in `trouble`, and
     stops logging; assessing goes on.
 
-    With a `recorder`, the head of its chain is logged too: whoever can change the recording cannot change that.
+    With a `recorder`, the head of its chain is logged too, so that it is kept in a second place.
     """
 
     allowed: ClassVar[str] = r"\w .-"  # the characters of a name, as in a regular expression's set
