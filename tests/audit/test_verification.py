@@ -178,6 +178,16 @@ def test_a_ledger_with_another_credit_is_found(run):
     assert "says ledger.credits[0]" in finding.what
 
 
+def test_a_true_report_is_not_blamed_for_a_recording_that_was_changed(run, report):
+    path = run / "rounds" / "0000000003" / "client-000001.safetensors"
+    path.unlink()
+    found = verify(run, [report])
+    assert [finding.file for finding in found.findings] == ["rounds/0000000003/client-000001.safetensors"]
+    assert (found.confirmed, found.unchecked) == ((), (str(report),))
+    said = f"not checked: {report}, since the recording is not what it was"
+    assert said in fedcoast("verify", run, "--report", report).stdout
+
+
 def test_a_head_that_was_kept_earlier_says_what_was_added_since(run, tmp_path):
     kept = record(tmp_path / "early", count=3)
     done = fedcoast("verify", run, "--head", kept.upper())

@@ -9,6 +9,7 @@ from typing import Any
 from fedcoast.audit.findings import Finding
 from fedcoast.errors import BadFile, FedcoastError
 from fedcoast.rounds.chain import LINK, Content, Link, content, fact_hashes, read_link
+from fedcoast.rounds.clients import client_from_json
 from fedcoast.rounds.files import read_json
 from fedcoast.rounds.folder import ABOUT, FACTS, ROUNDS, places
 
@@ -204,7 +205,8 @@ def _uploads(place: Path, link: Link) -> dict[str, str]:
     try:
         facts = read_json(place / FACTS)
         if fact_hashes(facts)["clients"] == link.facts["clients"]:
-            return {entry["file"]: f"the upload of client {entry['client']['name']!r}" for entry in facts["clients"]}
+            clients = {entry["file"]: client_from_json(entry["client"]) for entry in facts["clients"]}
+            return {file: f"the upload of client {client!r}" for file, client in clients.items()}
     except (FedcoastError, KeyError, TypeError, AttributeError, RecursionError):
         pass
     return {}

@@ -24,8 +24,9 @@ class Verification:
     """What was found. `agrees` is true when every byte is as recorded and every claim follows from it.
 
     `head` is the hash of the last link: kept elsewhere, it tells later whether rounds were cut off or all was written
-    anew. `uncovered` are rounds older than the chain; `confirmed` says what agrees, in sentences; `outside` are files
-    in the folder that the chain does not cover, and why.
+    anew. `uncovered` are rounds older than the chain; `confirmed` says what agrees, in sentences; `unchecked` are
+    claims that were not held against a recording that is not as it was; `outside` are files in the folder that the
+    chain does not cover, and why.
     """
 
     folder: str
@@ -37,6 +38,7 @@ class Verification:
     findings: tuple[Finding, ...] = ()
     uncovered: tuple[int, ...] = ()
     confirmed: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
     outside: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -61,9 +63,10 @@ def verify(folder: str | Path, papers: Iterable[str | Path] = (), head: str | No
     except OSError as error:
         raise BadFile(f"{folder} cannot be read ({error})") from error
     confirmed: list[str] = []
+    sound = not walk.findings  # else a claim that no longer follows from it need not be what was changed
     claims = _claims(folder, [Path(paper) for paper in papers], walk)
-    for claim, found in zip(claims, differences(replay(folder) if is_run(folder) else (), claims), strict=True):
-        _check_claim(claim, found, walk, confirmed)
+    for claim, found in zip(claims, differences(replay(folder), claims) if sound else [[]] * len(claims), strict=True):
+        _check_claim(claim, found, walk, confirmed if sound else [])
     if wanted is not None:
         _check_head(wanted, walk, confirmed)
     return Verification(
@@ -76,6 +79,7 @@ def verify(folder: str | Path, papers: Iterable[str | Path] = (), head: str | No
         findings=tuple(walk.findings),
         uncovered=tuple(walk.unlinked),
         confirmed=tuple(confirmed),
+        unchecked=() if sound else tuple(str(claim.file) for claim in claims),
         outside=walk.outside,
     )
 

@@ -41,6 +41,7 @@ def _told(found: Verification) -> list[str]:
     if found.uncovered:
         lines.append(_uncovered(found))
     lines += [f"agrees: {sentence}" for sentence in found.confirmed]
+    lines += [f"not checked: {file}, since the recording is not what it was" for file in found.unchecked]
     lines += [f"outside of the chain: {path} ({why})" for path, why in found.outside.items()]
     if found.head is not None:
         lines.append(f"head after round {found.last_round}: {found.head}")
