@@ -46,7 +46,9 @@ def test_tensorboard_reads_what_was_logged(tmp_path):
 def test_a_second_start_goes_on_in_the_same_folder(tmp_path):
     show(TensorBoard(coast(), tmp_path / "logs"), rounds()[:4])
     show(TensorBoard(coast(), tmp_path / "logs"), rounds())
-    assert len(list((tmp_path / "logs").glob("events.out.tfevents.*"))) == 2
+    files = sorted((tmp_path / "logs").glob("events.out.tfevents.*"))
+    assert len(files) == 2
+    assert set(read(files[0])[0]["fedcoast/round/pending"]) == {1, 2, 3, 4}, "readers go by the order of names"
     check_log(read(tmp_path / "logs")[0], name)
 
 

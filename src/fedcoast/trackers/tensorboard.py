@@ -3,7 +3,6 @@
 import os
 import platform
 import time
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,8 @@ class TensorBoard(Tracker):
     def _open(self) -> int | None:
         self.folder.mkdir(parents=True, exist_ok=True)
         known = recall(self.folder, "tensorboard")
-        name = f"events.out.tfevents.{int(time.time())}.{platform.node()}.{os.getpid()}.{uuid.uuid4().hex[:8]}"
+        # Readers take the files of a folder in the order of their names, so a later start must have a later name.
+        name = f"events.out.tfevents.{time.time():.6f}.{platform.node()}.{os.getpid()}"
         self._file = self.folder / name
         self._event(file_version="brain.Event:2")
         return None if known is None else known["last"]
