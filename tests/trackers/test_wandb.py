@@ -83,6 +83,7 @@ def test_a_second_start_goes_on_under_the_same_id(tmp_path):
     for shown in (rounds()[:4], rounds()):
         with WandB(coast(), tmp_path / "logs") as tracker:
             show(tracker, shown)
+        time.sleep(1.1)  # the library names its folders by the second
     logged, ids = read(tmp_path / "logs")
     assert len(ids) == 1
     check_log(logged, name)
@@ -94,6 +95,7 @@ def test_tensorboard_may_log_to_the_same_folder(tmp_path):
     for shown in (rounds()[:4], rounds()):
         with WandB(TensorBoard(coast(), tmp_path / "logs"), tmp_path / "logs") as tracker:
             show(tracker, shown)
+        time.sleep(1.1)  # the library names its folders by the second
     check_log(read(tmp_path / "logs")[0], name)
     check_log(read_tensorboard(tmp_path / "logs")[0], lambda client: safe_name(client, TensorBoard.allowed))
 
