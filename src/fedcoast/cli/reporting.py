@@ -1,5 +1,6 @@
 """`fedcoast report`, `fedcoast serve` and `fedcoast watch`: answers to show to others."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,6 +18,7 @@ from fedcoast.reports.forms import form_of, write
 from fedcoast.reports.layers import LayeredCoAst
 from fedcoast.reports.rewards import Rule
 from fedcoast.reports.survey import conclude, survey
+from fedcoast.rounds.chain import head
 from fedcoast.rounds.folder import is_run
 from fedcoast.rounds.round import Policy
 
@@ -108,7 +110,7 @@ def _survey(run: Path, assessor: LayeredCoAst, methods: str, bad_uploads: Policy
     others = {name: _other(name, bad_uploads) for name in (chosen(methods) if methods else []) if name != "coast"}
     facts = read_about(run) if is_run(run) else {}
     with progress(total=None) as bar:
-        return survey(
+        account = survey(
             replay(run),
             assessor,
             others,
@@ -117,6 +119,8 @@ def _survey(run: Path, assessor: LayeredCoAst, methods: str, bad_uploads: Policy
             truth=planted(run),
             **told,
         )
+    chain = head(run, assessor.last_round) if is_run(run) and assessor.last_round is not None else None
+    return account if chain is None else replace(account, head=chain[1])
 
 
 def _other(name: str, bad_uploads: Policy) -> Assessor:

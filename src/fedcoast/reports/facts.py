@@ -14,7 +14,7 @@ from fedcoast.reports.meaning import SETTINGS
 def facts(account: Account) -> str:
     """Three tables, in HTML."""
     method = {"method": account.method, **account.settings}
-    made = {**account.versions, "on": account.made}
+    made = {**account.versions, "on": account.made} | ({"chain head": account.head} if account.head else {})
     notes = {"method": account.measures, **(SETTINGS if account.method == "coast" else {})}
     parts = [("Method", method, notes), ("Run", flat(account.facts), {}), ("Made with", made, {})]
     return '<div class="columns">' + "".join(_table(*part) for part in parts if part[1]) + "</div>"

@@ -89,6 +89,7 @@ def _settings(account: Account) -> str:
         **flat(account.facts),
         **account.versions,
         "made": account.made,
+        **({"chain head": account.head} if account.head else {}),
     }
     return _table(["what", "value"], [[plain(str(name)), plain(told(value))] for name, value in facts.items()], "ll")
 

@@ -16,6 +16,7 @@ from fedcoast.reports import palette, plots
 from fedcoast.reports.account import Account
 from fedcoast.reports.markup import inert
 from fedcoast.reports.overview import windows
+from fedcoast.reports.seal import sealed_page
 from fedcoast.reports.sections import sections, summary
 
 _SEALED = "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
@@ -23,9 +24,8 @@ _SEALED = "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; b
 
 def page(account: Account) -> str:
     """The whole report as one file for a browser."""
-    return _report(
-        view(account), "report", f"{_made(account)} This page holds all it shows and asks nothing of the network."
-    )
+    footer = f"{_made(account)} This page holds all it shows and asks nothing of the network."
+    return sealed_page(account, _report(view(account), "report", footer))
 
 
 def poster(account: Account) -> str:
