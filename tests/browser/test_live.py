@@ -70,8 +70,13 @@ def grown(visit, folder, address, rounds):
         recorder.observe(round)
     page = visit(address, offline=False)
     told(page, f"round {rounds[-1].number}")
-    page.wait_for_selector("html[data-drawn=all]", timeout=60_000)
-    return page, recorder
+    return drawn(page, "ranking"), recorder
+
+
+def drawn(page, name):
+    page.locator(f"#figure-{name}").scroll_into_view_if_needed()
+    page.wait_for_selector(f"#figure-{name}[data-drawn]", timeout=60_000)
+    return page
 
 
 def test_the_page_updates_within_a_second_of_a_new_round(visit, tmp_path, port):
@@ -86,8 +91,7 @@ def test_the_page_updates_within_a_second_of_a_new_round(visit, tmp_path, port):
             times.append(time.perf_counter() - begun)
         recorder.close()
         assert sorted(times)[len(times) // 2] < 1, times
-        page.wait_for_selector("html[data-drawn=all]")
-        ends = page.locator("#figure-timeline").evaluate("e => e.data.map(t => t.x.at(-1))")
+        ends = drawn(page, "timeline").locator("#figure-timeline").evaluate("e => e.data.map(t => t.x.at(-1))")
         assert set(ends) == {22}
         assert page.complaints == []
 
@@ -101,8 +105,7 @@ def test_it_begins_before_the_run_does_and_names_are_text(visit, tmp_path, port)
                 recorder.observe(round)
         told(page, "Live: round 12")
         assert sorted(ranking(page)) == sorted(CLIENTS)
-        page.wait_for_timeout(1000)
-        assert SCRIPT in page.locator("#figure-ranking .ytick text").all_text_contents()
+        assert SCRIPT in drawn(page, "ranking").locator("#figure-ranking .ytick text").all_text_contents()
         assert page.complaints == []
 
 

@@ -174,7 +174,7 @@ def test_a_terminal_that_is_too_low_shows_both_ends(tmp_path):
     record(tmp_path / "run", federation(rounds=4, clients=tuple(f"c{n:02}" for n in range(30))))
     follower = Follower(tmp_path / "run")
     follower.catch_up()
-    lines = printed(screen(follower, height=20)).splitlines()
+    lines = printed(screen(follower, 80, 20)).splitlines()
     assert len(lines) <= 21
     assert any("│   30 │" in line for line in lines)
 

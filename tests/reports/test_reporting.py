@@ -34,7 +34,7 @@ def run(tmp_path):
 def test_a_run_becomes_a_report_whose_path_is_printed(run, tmp_path):
     done = fedcoast("report", run, "-o", tmp_path / "r.html", "--keep", 0.5)
     assert (done.exit_code, done.stdout) == (0, f"{tmp_path / 'r.html'}\n")
-    assert "<bdi>c1</bdi>" in (tmp_path / "r.html").read_text()
+    assert ">c1</bdi>" in (tmp_path / "r.html").read_text()
 
 
 @pytest.mark.parametrize("form", ["md", "csv", "json"])
@@ -71,6 +71,27 @@ def test_methods_are_compared(run, tmp_path):
     assert list(held["comparison"]["methods"]) == ["coast", "cosine", "norm"]
 
 
+def test_a_method_that_cannot_be_asked_leaves_its_reason_in_the_report(run, tmp_path):
+    fedcoast("report", run, "-o", tmp_path / "r.html", "--methods", "shapley,norm", "--keep", 0.5)
+    text = (tmp_path / "r.html").read_text()
+    assert "No answer from shapley: it needs validation data, and only a run of the lab comes with some" in text
+    fedcoast("report", run, "-o", tmp_path / "r.json", "--methods", "shapley", "--keep", 0.5)
+    assert list(json.loads((tmp_path / "r.json").read_text())["comparison"]["errors"]) == ["shapley"]
+
+
+@pytest.mark.parametrize("name", ["answer.json", "answer.csv"])
+def test_an_answer_of_assess_becomes_the_report_that_the_run_becomes(run, tmp_path, name):
+    assessor = CoAst(keep=0.5)
+    for round in replay(run):
+        assessor.observe(round)
+    answer = assessor.assessment()
+    (tmp_path / name).write_text(answer.to_csv() if name.endswith("csv") else answer.to_json())
+    for source, target in ((run, "run.csv"), (tmp_path / name, "answer-report.csv")):
+        fedcoast("report", source, "-o", tmp_path / target, "--keep", 0.5)
+    of_run, of_answer = ((tmp_path / target).read_text() for target in ("run.csv", "answer-report.csv"))
+    assert of_run == of_answer
+
+
 def test_too_few_rounds_make_a_report_and_a_code(run, tmp_path):
     done = fedcoast("report", run, "-o", tmp_path / "r.md", "--horizon", 9)
     assert done.exit_code == 4
@@ -86,7 +107,6 @@ def test_too_few_rounds_make_a_report_and_a_code(run, tmp_path):
         (["report", "nowhere", "-o", "x.pdf"], "a report is html, md, csv, json, png; got 'pdf'"),
         (["report", "RUN", "--level", "90"], "did you mean 0.90?"),
         (["report", "RUN", "--methods", "cosin"], "did you mean cosine?"),
-        (["report", "RUN", "--methods", "shapley"], "shapley needs validation data"),
         (["report", "RUN", "--budget", "much"], "budget must be an amount"),
         (["report", "RUN/run.json"], "a fedcoast-assessment of version 1 is wanted"),
         (["serve", "RUN", "--host", "0.0.0.0"], "can be reached from other machines"),

@@ -53,9 +53,9 @@ def interval(span: tuple[float, float] | None) -> str:
 def percent(share: float | None, digits: int = 0) -> str:
     """
     >>> percent(0.9)
-    '90\xa0%'
+    '90%'
     """
-    return "–" if share is None else f"{share:.{digits}%}".replace("%", "\xa0%")
+    return "–" if share is None else f"{share:.{digits}%}"
 
 
 def money(cents: int | None) -> str:
@@ -90,6 +90,14 @@ def spans(numbers: Iterable[int]) -> str:
     return ", ".join(shown[:_MOST_NAMED] + (["…"] if len(shown) > _MOST_NAMED else []))
 
 
+def rounds(numbers: Sequence[int]) -> str:
+    """
+    >>> rounds([7]), rounds([39, 40])
+    ('round 7', 'rounds 39–40')
+    """
+    return f"round{'' if len(numbers) == 1 else 's'} {spans(numbers)}"
+
+
 def listed(standings: Sequence[Standing], most: int = _MOST_NAMED) -> Passage:
     """Some clients by name, and how many more there are."""
     passage: list[str | Standing] = []
@@ -102,7 +110,7 @@ def listed(standings: Sequence[Standing], most: int = _MOST_NAMED) -> Passage:
 def findings(account: Account) -> list[Passage]:
     """The answer in a few sentences."""
     if not account.rounds:
-        waiting = f" Waiting: round {spans(account.pending)}." if account.pending else ""
+        waiting = f" Waiting: {rounds(account.pending)}." if account.pending else ""
         return [("No round has a final credit yet: each needs to be seen from the rounds after it." + waiting,)]
     said: list[Passage] = [_extremes(account)]
     helps, hurts, unclear = (account.of(verdict) for verdict in ("helps", "hurts", "unclear"))
@@ -117,8 +125,19 @@ def findings(account: Account) -> list[Passage]:
     if account.doubt:
         said.append((f"{account.doubt[0].upper()}{account.doubt[1:]}.",))
     if account.pending:
-        said.append((f"Not final yet: round {spans(account.pending)}.",))
+        said.append((f"Not final yet: {rounds(account.pending)}.",))
     return said
+
+
+def about(account: Account) -> str:
+    """What a score is, for someone who reads no further."""
+    if account.method != "coast":
+        return f"Scores are by {account.method}, which measures {account.measures}."
+    zero = " Zero is what a client gets that does nothing." if account.zero_is_idle else ""
+    return (
+        "A score counts how often the largest changes that a client proposed pointed where the shared model then went,"
+        f" less how often they pointed the other way.{zero} No test data were used."
+    )
 
 
 def _extremes(account: Account) -> Passage:
