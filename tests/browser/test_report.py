@@ -167,6 +167,17 @@ def test_a_phone_has_no_sideways_scrolling_of_the_page(visit, report):
     assert page.complaints == []
 
 
+def test_very_long_names_leave_room_for_the_numbers(visit, tmp_path):
+    clients = ("x" * 180, "A hospital trust " * 8, "ann")
+    write(survey(federation(rounds=12, clients=clients), title="y" * 150), tmp_path / "long.html")
+    page = drawn(visit((tmp_path / "long.html").as_uri(), **PHONE), "ranking", "heat-map")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.locator("#figure-heat-map .heatmaplayer image").bounding_box()["width"] > 180
+    for row in page.locator("#ranking-table tbody tr").all():
+        assert row.bounding_box()["height"] < 120
+    assert names(page)[0] == clients[0]
+
+
 def test_a_screen_reader_finds_its_way(visit, report):
     page = drawn(visit(report))
     page.keyboard.press("Tab")
@@ -235,6 +246,7 @@ def test_names_that_would_do_harm_are_text_everywhere(visit, tmp_path):
     assert cell.evaluate("e => getComputedStyle(e).unicodeBidi") == "isolate"
     legend = page.locator("#figure-timeline .legendtext").all_text_contents()
     assert any(text.startswith("<script>alert(1)</") for text in legend)
+    assert "$&{x}%{y}" in legend
     page.get_by_role("button", name=SCRIPT).click()
     page.get_by_label("Find a client").fill("<script>")
     assert SCRIPT in names(page)

@@ -50,6 +50,10 @@ def name_rows(figure: Any, names: dict[int, str]) -> None:
 
 
 def label(standing: Standing, most: int = 28) -> str:
-    """A client's name as plotly may show it: short, escaped, and with its own direction of writing."""
+    """A client's name as plotly may show it: short, neither markup nor template, with its own direction of writing.
+
+    >>> label(Standing("<b>%{y}", 1, 0, None, 0))
+    '&lt;b&gt;&#37;{y}'
+    """
     name = standing.name if len(standing.name) <= most else standing.name[: most - 1] + "…"
-    return isolated(escape(name, quote=False))
+    return isolated(escape(name, quote=False).replace("%{", "&#37;{"))

@@ -28,6 +28,8 @@ def heat_map(account: Account) -> Any:
     when = "round %{x}" if width == 1 else f"{width} rounds around %{{x}}"
     figure = canvas.figure([_heat(credit, f"%{{y}}<br>{when}: %{{z:,.4~r}}")], 80 + _room(len(rows), 20), "round")
     figure.update_traces(x=numbers, colorbar_title_text="credit a round")
+    if len(columns) <= 12:  # else plotly would mark halves of rounds
+        figure.update_xaxes(tickvals=numbers)
     name_rows(figure, {place: _row_label(account, row) for place, row in enumerate(rows)})
     if len(rows) == len(account.standings):
         _cross_out(figure, account)

@@ -21,10 +21,12 @@ class Cell:
 def named(standing: Standing) -> str:
     """A client's name as text with its own direction of writing, whatever is in it; a short one is never broken.
 
-    >>> named(Standing("<b>" * 7, 1, 0, None, 0)), named(Standing("<b>", 1, 0, None, 0))
-    ('<bdi>&lt;b&gt;&lt;b&gt;&lt;b&gt;&lt;b&gt;&lt;b&gt;&lt;b&gt;&lt;b&gt;</bdi>', '<bdi class="short">&lt;b&gt;</bdi>')
+    >>> named(Standing("<b>", 1, 0, None, 0)), named(Standing("St. Bartholomew’s", 1, 0, None, 0))
+    ('<bdi class="short">&lt;b&gt;</bdi>', '<bdi title="St. Bartholomew’s">St. Bartholomew’s</bdi>')
     """
-    return f"<bdi{styled('short' if len(standing.name) <= 16 else '')}>{escape(standing.name)}</bdi>"
+    name = escape(standing.name)
+    kind = styled("short") if len(standing.name) <= 16 else f' title="{name}"'
+    return f"<bdi{kind}>{name}</bdi>"
 
 
 def passage(parts: Passage) -> str:

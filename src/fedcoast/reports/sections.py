@@ -56,7 +56,7 @@ def summary(account: Account) -> str:
     ]
     cards = "".join(f"<div><dt>{words}</dt><dd>{value}</dd></div>" for value, words in facts)
     said = " ".join(map(markup.passage, wording.findings(account)))
-    about = f'{escape(wording.about(account))} <a href="#meaning">What the numbers mean, and what they do not</a>.'
+    about = f'{escape(wording.about(account))} <a href="#meaning">What the numbers mean, and what they do not.</a>'
     return f'<p class="lead">{said}</p>{markup.paragraph(about, "note")}<dl class="cards">{cards}</dl>'
 
 

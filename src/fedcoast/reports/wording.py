@@ -189,11 +189,13 @@ def coverage(account: Account) -> str:
     """Whether everyone was there."""
     full = sum(standing.seen == len(account.rounds) for standing in account.standings)
     dropped = len(account.quarantined)
+    count, of_rounds = len(account.standings), len(account.rounds)
+    whole = "the one valued round" if of_rounds == 1 else f"all {of_rounds:,} valued rounds"
     text = (
-        f"All {several(full, 'client')} took part in all {several(len(account.rounds), 'valued round')}."
-        if full == len(account.standings)
-        else f"{full:,} of {several(len(account.standings), 'client')} took part in all"
-        f" {several(len(account.rounds), 'valued round')}. Totals favour those who came often; compare them per round."
+        f"{'The client' if count == 1 else f'All {count:,} clients'} took part in {whole}."
+        if full == count
+        else f"{full:,} of {several(count, 'client')} took part in {whole}. Totals favour those who came often; compare"
+        " them per round."
     )
     return text + (f" {several(dropped, 'upload')} could not be used." if dropped else " Every upload could be used.")
 

@@ -56,11 +56,17 @@ const report = (() => {
     else addEventListener("load", () => setTimeout(done, 30));
   });
 
+  // A label of so many characters; an entity is one, and text kept apart from its surroundings stays so.
+  function shortened(text, most) {
+    const characters = text.match(/&[^;]+;|./gsu) ?? [];
+    return characters.length <= most ? text : characters.slice(0, most - 1).join("") + "…" + (text.startsWith("\u2068") ? "\u2069" : "");
+  }
   function fitted(figure, width) {
     const { layout } = figure;
     if (width >= 640) return figure;
     layout.font.size = 11;
     layout.margin = { ...layout.margin, l: 4, r: 8 };
+    if (layout.yaxis.ticktext) layout.yaxis.ticktext = layout.yaxis.ticktext.map((text) => shortened(text, 16));
     for (const trace of figure.data) if (trace.colorbar) {  // below the plot, or above it where names stand below
       const above = layout.xaxis.side !== "top";
       const bar = { orientation: "h", thickness: 8, x: 0.5, xanchor: "center", y: above ? 1.02 : -0.02, yanchor: above ? "bottom" : "top" };
