@@ -17,7 +17,7 @@ def commands(group, *within):
             yield pytest.param((*within, name), command.params, id=" ".join((*within, name)))
 
 
-every_command = pytest.mark.parametrize(("words", "parameters"), commands(typer.main.get_command(app)))
+every_command = pytest.mark.parametrize(("words", "parameters"), list(commands(typer.main.get_command(app))))
 
 
 @every_command

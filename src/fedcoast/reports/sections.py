@@ -47,14 +47,17 @@ def sections(account: Account, heights: Mapping[str, int]) -> list[Section]:
 def summary(account: Account) -> str:
     """The answer at a glance."""
     facts = [
-        (f"{len(account.standings):,}", "clients"),
-        (f"{len(account.rounds):,}", "rounds valued"),
-        *([(f"{len(account.pending):,}", "rounds pending")] if account.pending else []),
-        *([(f"{len(account.of('helps')):,}", "surely help")] if account.of("helps") else []),
-        *([(f"{len(account.of('hurts')):,}", "surely hurt")] if account.of("hurts") else []),
-        *([(f"{len(account.quarantined):,}", "uploads quarantined")] if account.quarantined else []),
+        (len(account.standings), "client", "s"),
+        (len(account.rounds), "round", "s valued"),
+        (len(account.pending), "round", "s pending"),
+        (len(account.of("helps")), "surely help", ""),
+        (len(account.of("hurts")), "surely hurt", ""),
+        (len(account.quarantined), "upload", "s quarantined"),
     ]
-    cards = "".join(f"<div><dt>{words}</dt><dd>{value}</dd></div>" for value, words in facts)
+    shown = [fact for place, fact in enumerate(facts) if fact[0] or place < 2]
+    cards = "".join(
+        f"<div><dt>{what}{more[1:] if value == 1 else more}</dt><dd>{value:,}</dd></div>" for value, what, more in shown
+    )
     said = " ".join(map(markup.passage, wording.findings(account)))
     about = f'{escape(wording.about(account))} <a href="#meaning">What the numbers mean, and what they do not.</a>'
     return f'<p class="lead">{said}</p>{markup.paragraph(about, "note")}<dl class="cards">{cards}</dl>'
