@@ -11,6 +11,7 @@ from fedcoast.reports.account import Account
 from fedcoast.reports.canvas import MOST_BARS, MOST_COLUMNS, MOST_LAYERS, MOST_PAIRS, MOST_ROWS, label, name_rows
 from fedcoast.reports.overview import Floats, Places, ends, groups, means, windows
 from fedcoast.reports.palette import DOWN, HIGH, INK, LOW, UP, ZERO
+from fedcoast.reports.wording import chance
 
 _STRONG = [[0.0, DOWN.light], [0.5, ZERO.light], [1.0, UP.light]]
 _READABLE = [[0.0, LOW.light], [0.5, ZERO.light], [1.0, HIGH.light]]  # behind numbers
@@ -78,9 +79,10 @@ def above(account: Account) -> Any:
         return None
     table = account.above[np.ix_(shown, shown)].copy()
     np.fill_diagonal(table, np.nan)
-    words = "%{z:.0%}" if len(shown) <= 12 else ""
-    figure = canvas.figure([_heat(table, "%{y}<br>above %{x}: %{z:.0%}", 0.5, words)], 50 + _room(len(shown), 24))
-    figure.update_traces(zmin=0, zmax=1, colorbar_tickformat=".0%")
+    words = "%{text}" if len(shown) <= 12 else ""
+    figure = canvas.figure([_heat(table, "%{y}<br>above %{x}: %{text}", 0.5, words)], 50 + _room(len(shown), 24))
+    told = [[escape(chance(float(p))) for p in row] for row in table]
+    figure.update_traces(zmin=0, zmax=1, text=told, colorbar_tickformat=".0%")
     names = [label(account.standings[place], 18) for place in shown]
     name_rows(figure, dict(enumerate(names)))
     _columns(figure, names)

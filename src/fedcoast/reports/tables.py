@@ -10,7 +10,7 @@ from fedcoast.reports.account import Account, Standing
 from fedcoast.reports.canvas import MOST_BARS, MOST_PAIRS
 from fedcoast.reports.markup import Cell
 from fedcoast.reports.overview import ends
-from fedcoast.reports.wording import interval, number, percent
+from fedcoast.reports.wording import chance, interval, number, percent
 
 _MOST_CELLS, _MOST_LISTED, _MOST_ABSENT = 3000, 100, 20
 _ELSEWHERE = "Too many numbers for a table here; the report as CSV or JSON has them all."
@@ -164,7 +164,7 @@ def above_table(account: Account) -> str:
         return markup.paragraph(_ELSEWHERE, "note")
     rows = [
         [client_cell(standing)]
-        + [Cell("" if row == column else percent(float(p))) for column, p in enumerate(account.above[row])]
+        + [Cell("" if row == column else escape(chance(float(p)))) for column, p in enumerate(account.above[row])]
         for row, standing in enumerate(account.standings)
     ]
     heads = ["above", *(standing.name for standing in account.standings)]

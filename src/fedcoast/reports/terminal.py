@@ -85,7 +85,7 @@ def standings(account: Account, width: int, most: int) -> Table:
         style = _STYLES[standing.verdict]
         if place != at and shown[at - 1] == at - 1:
             table.add_section()
-        row = [
+        row: list[str | Text] = [
             str(standing.rank),
             Text(isolated(standing.name)),
             number(standing.score),

@@ -58,6 +58,17 @@ def percent(share: float | None, digits: int = 0) -> str:
     return "–" if share is None else f"{share:.{digits}%}"
 
 
+def chance(probability: float) -> str:
+    """A probability that was estimated, so neither 0 nor 1; nothing where nothing is known.
+
+    >>> chance(1.0), chance(0.84), chance(0.001), chance(float("nan"))
+    ('>99%', '84%', '<1%', '')
+    """
+    if probability != probability:
+        return ""
+    return ">99%" if probability > 0.99 else "<1%" if probability < 0.01 else percent(probability)
+
+
 def money(cents: int | None) -> str:
     """
     >>> money(1234507)

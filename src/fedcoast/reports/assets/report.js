@@ -67,6 +67,7 @@ const report = (() => {
     layout.font.size = 11;
     layout.margin = { ...layout.margin, l: 4, r: 8 };
     if (layout.yaxis.ticktext) layout.yaxis.ticktext = layout.yaxis.ticktext.map((text) => shortened(text, 16));
+    for (const trace of figure.data) if (trace.texttemplate && layout.xaxis.ticktext?.length > 5) delete trace.texttemplate;
     for (const trace of figure.data) if (trace.colorbar) {  // below the plot, or above it where names stand below
       const above = layout.xaxis.side !== "top";
       const bar = { orientation: "h", thickness: 8, x: 0.5, xanchor: "center", y: above ? 1.02 : -0.02, yanchor: above ? "bottom" : "top" };
@@ -239,10 +240,9 @@ const report = (() => {
   new ResizeObserver(() => { clearTimeout(widths); widths = setTimeout(resized, 120); }).observe(document.body);
   const resized = () => redraw((element) => element.dataset.drawn && Number(element.dataset.drawn) !== element.clientWidth);
   const reading = new IntersectionObserver((entries) => {
-    for (const { target, isIntersecting } of entries) if (isIntersecting) {
-      for (const link of document.querySelectorAll("nav a")) {
-        link.hash === `#${target.id}` ? link.setAttribute("aria-current", "true") : link.removeAttribute("aria-current");
-      }
+    for (const { target, isIntersecting } of entries) {
+      const link = document.querySelector(`nav a[href="#${target.id}"]`);
+      isIntersecting ? link?.setAttribute("aria-current", "true") : link?.removeAttribute("aria-current");
     }
   }, { rootMargin: "-20% 0px -70% 0px" });
 
