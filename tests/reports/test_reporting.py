@@ -86,8 +86,8 @@ def test_an_answer_of_assess_becomes_the_report_that_the_run_becomes(run, tmp_pa
         assessor.observe(round)
     answer = assessor.assessment()
     (tmp_path / name).write_text(answer.to_csv() if name.endswith("csv") else answer.to_json())
-    for source, target in ((run, "run.csv"), (tmp_path / name, "answer-report.csv")):
-        fedcoast("report", source, "-o", tmp_path / target, "--keep", 0.5)
+    fedcoast("report", run, "-o", tmp_path / "run.csv", "--keep", 0.5)
+    fedcoast("report", tmp_path / name, "-o", tmp_path / "answer-report.csv")
     of_run, of_answer = ((tmp_path / target).read_text() for target in ("run.csv", "answer-report.csv"))
     assert of_run == of_answer
 
@@ -108,6 +108,8 @@ def test_too_few_rounds_make_a_report_and_a_code(run, tmp_path):
         (["report", "RUN", "--level", "90"], "did you mean 0.90?"),
         (["report", "RUN", "--methods", "cosin"], "did you mean cosine?"),
         (["report", "RUN", "--budget", "much"], "budget must be an amount"),
+        (["report", "RUN/run.json", "--methods", "norm"], "an answer that was given already"),
+        (["report", "RUN/run.json", "--keep", "0.5"], "--horizon need the run"),
         (["report", "RUN/run.json"], "a fedcoast-assessment of version 1 is wanted"),
         (["serve", "RUN", "--host", "0.0.0.0"], "can be reached from other machines"),
         (["serve", "RUN", "--token", "short"], "at least 16 printable"),

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from fedcoast import read_about, replay
+from fedcoast import BadSetting, read_about, replay
 from fedcoast.cli.answers import TOO_FEW_ROUNDS, BadUploads, Run, truth_of
 from fedcoast.cli.comparing import able, chosen
 from fedcoast.cli.rewarding import answer
@@ -51,6 +51,10 @@ def report(
         require("plotly", extra="report")
     told: dict[str, Any] = {"level": level, "rule": rule, "budget": budget, "title": title or run.resolve().stem}
     if run.is_file():
+        if methods or keep is not None or horizon is not None or preset != "default":
+            raise BadSetting(
+                f"{run} is an answer that was given already; --methods, --preset, --keep and --horizon need the run"
+            )
         account = conclude(answer(run), **told)
     else:
         account = _survey(run, _coast(preset, keep, horizon, bad_uploads), methods, bad_uploads, told)

@@ -46,9 +46,10 @@ const report = (() => {
       const script = document.createElement("script"), held = by("plotly");
       if (held) script.textContent = held.textContent;
       else script.src = "plotly.js";
-      script.onload = done;
+      script.onload = () => done(true);
+      script.onerror = () => { plotly = null; done(false); };  // the server is gone; its return brings the next try
       document.head.append(script);
-      if (held) done();
+      if (held) done(true);
     });
   }
   const shown = new Promise((done) => {
@@ -91,7 +92,6 @@ const report = (() => {
 
   function draw(element, printing = false) {
     const name = element.dataset.figure;
-    if (!view.figures[name]) return;
     const width = printing ? 680 : element.clientWidth;
     const figure = fitted(drawn(name), width);
     const coloured = isDark() && !printing ? inked(figure, view.partners) : figure;
@@ -102,7 +102,7 @@ const report = (() => {
     element.dataset.drawn = width;
     performance.mark(`drawn ${name}`);
   }
-  const figures = () => [...document.querySelectorAll("[data-figure]")];
+  const figures = () => [...document.querySelectorAll("[data-figure]")].filter((element) => view.figures[element.dataset.figure]);
 
   // Figures are drawn when they come near, one a frame, so that a page of any length opens at once.
   const near = new Set();
@@ -115,7 +115,7 @@ const report = (() => {
     return drawing ??= (async () => {
       try {
         await shown;
-        await startPlotly();
+        if (!await startPlotly()) return;
         for (let due; (due = figures().find((element) => near.has(element) && !element.dataset.drawn));) {
           draw(due);
           await new Promise(requestAnimationFrame);
