@@ -28,7 +28,7 @@ def heat_map(account: Account) -> Any:
     width = len(columns[0])
     when = "round %{x}" if width == 1 else f"{width} rounds around %{{x}}"
     figure = canvas.figure([_heat(credit, f"%{{y}}<br>{when}: %{{z:,.4~r}}")], 80 + _room(len(rows), 20), "round")
-    figure.update_traces(x=numbers, colorbar_title_text="credit a round<br> ")
+    figure.update_traces(x=numbers, colorbar_title_text="credit a round")
     if len(columns) <= 12:  # else plotly would mark halves of rounds
         figure.update_xaxes(tickvals=numbers)
     name_rows(figure, {place: _row_label(account, row) for place, row in enumerate(rows)})
@@ -66,7 +66,7 @@ def layers(account: Account) -> Any:
     hover = "%{y}<br>%{x}<br>net %{customdata[0]:,} of %{customdata[1]:,} votes: %{z:+.1%}"
     figure = canvas.figure([_heat(rate, hover)], 50 + _room(len(rows), 22))
     figure.update_traces(customdata=np.stack([net, cast], axis=-1), colorbar_tickformat="+.0%")
-    figure.update_traces(colorbar_title_text="net agreement<br> ")
+    figure.update_traces(colorbar_title_text="net agreement")
     name_rows(figure, {place: _layer_label(account.layers.names, row) for place, row in enumerate(rows)})
     _columns(figure, [label(account.standings[place], 18) for place in shown])
     return figure
@@ -97,7 +97,7 @@ def agreement(account: Account) -> Any:
     values = np.array([list(row.values()) for row in table.values()], dtype=np.float64)
     hover = "%{y} and %{x}: ρ = %{z:+.2f}"
     figure = canvas.figure([_heat(values, hover, words="%{z:+.2f}")], 50 + _room(len(table), 32))
-    figure.update_traces(zmin=-1, zmax=1, colorbar_title_text="Spearman’s ρ<br> ")
+    figure.update_traces(zmin=-1.1, zmax=1.1, colorbar_title_text="Spearman’s ρ")
     name_rows(figure, dict(enumerate(map(escape, table))))
     _columns(figure, [escape(name) for name in table])
     return figure
@@ -117,7 +117,7 @@ def _layer_label(names: Sequence[str], row: Places) -> str:
 
 def _heat(table: Floats, hover: str, middle: float = 0.0, words: str = "") -> dict[str, Any]:
     known = np.abs(table[np.isfinite(table)] - middle)
-    most = float(np.quantile(known, 0.98)) if known.size else 1.0
+    most = 1.1 * float(np.quantile(known, 0.98)) if known.size else 1.0  # the last number keeps clear of the title
     return {
         "type": "heatmap",
         "z": table.astype(np.float32),
@@ -127,7 +127,7 @@ def _heat(table: Floats, hover: str, middle: float = 0.0, words: str = "") -> di
         "hoverongaps": False,
         **({"texttemplate": words, "textfont": {"color": INK.light}} if words else {}),
         "hovertemplate": hover + "<extra></extra>",
-        "colorbar": {  # titles end in an empty line, or the uppermost number would touch them
+        "colorbar": {
             "thickness": 12,
             "outlinewidth": 0,
             "lenmode": "pixels",

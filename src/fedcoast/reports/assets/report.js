@@ -72,8 +72,7 @@ const report = (() => {
     for (const trace of figure.data) if (trace.colorbar) {  // below the plot, or above it where names stand below
       const above = layout.xaxis.side !== "top";
       const bar = { orientation: "h", thickness: 8, x: 0.5, xanchor: "center", y: above ? 1.02 : -0.02, yanchor: above ? "bottom" : "top" };
-      const title = { ...trace.colorbar.title, text: trace.colorbar.title?.text?.replace("<br> ", "") };
-      trace.colorbar = { ...trace.colorbar, ...bar, title, len: 200 };
+      trace.colorbar = { ...trace.colorbar, ...bar, len: 200 };
       layout.margin[above ? "t" : "b"] += 55;
       layout.height += 55;
     }
