@@ -79,6 +79,18 @@ def test_a_method_that_cannot_be_asked_leaves_its_reason_in_the_report(run, tmp_
     assert list(json.loads((tmp_path / "r.json").read_text())["comparison"]["errors"]) == ["shapley"]
 
 
+@pytest.mark.slow
+def test_of_a_run_of_the_lab_methods_with_validation_data_are_compared_too(tmp_path):
+    from fedcoast.lab.federation import Federation
+    from fedcoast.lab.presets import preset
+    from fedcoast.lab.simulation import simulate
+
+    simulate(Federation(preset("quick", "digits", "mlp", rounds=4, clients=3)), tmp_path / "run")
+    fedcoast("report", tmp_path / "run", "-o", tmp_path / "r.json", "--methods", "shapley,dig-fl")
+    held = json.loads((tmp_path / "r.json").read_text())["comparison"]
+    assert (list(held["methods"]), held["errors"]) == (["coast", "shapley", "dig-fl"], {})
+
+
 @pytest.mark.parametrize("name", ["answer.json", "answer.csv"])
 def test_an_answer_of_assess_becomes_the_report_that_the_run_becomes(run, tmp_path, name):
     assessor = CoAst(keep=0.5)

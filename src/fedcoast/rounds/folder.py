@@ -45,7 +45,7 @@ def planted(about: Mapping[str, Any]) -> dict[Client, float] | None:
     try:
         return {client_from_json(entry["client"]): float(entry["value"]) for entry in about["planted"]}
     except (KeyError, TypeError, ValueError) as error:
-        raise BadFile(f"the planted order is not as the lab writes it ({error!r})") from error
+        raise BadFile(f"{ABOUT}: the planted order is not as the lab writes it ({error!r})") from error
 
 
 def recorded(folder: Path, after: int | None = None, last: bool = False) -> Iterator[Round]:
