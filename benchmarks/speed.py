@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fedcoast.formulas.tallies import count, lead, tally
 
 from benchmarks import models, rivals, speed_page
 from benchmarks.footprint import in_a_process
@@ -37,6 +36,7 @@ from fedcoast.formulas.compiling import kernels
 from fedcoast.formulas.hands import ALONE, Hands
 from fedcoast.formulas.intake import Intake
 from fedcoast.formulas.planes import Seating, agreements
+from fedcoast.formulas.tallies import count, lead, tally
 from fedcoast.formulas.ternary import kept
 
 KEEP = rivals.KEEP

@@ -22,7 +22,7 @@ def facts(account: Account) -> str:
 
 def _table(title: str, rows_of: Mapping[str, Any], notes: Mapping[str, str]) -> str:
     rows = [
-        [Cell(escape(str(name)), "", "client"), Cell(escape(told(value)), "", "words")]
+        [Cell(escape(str(name).replace("_", " ")), "", "client"), Cell(escape(told(value)), "", "words")]
         + ([Cell(escape(notes.get(name, "")), "", "words note")] if notes else [])
         for name, value in rows_of.items()
     ]

@@ -2,11 +2,11 @@
 
 import glob
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fedcoast.errors import BadFile
+from fedcoast.errors import BadFile, Client
 from fedcoast.rounds.clients import client_from_json
 from fedcoast.rounds.files import read_json
 from fedcoast.rounds.layout import Layout, Model
@@ -37,6 +37,16 @@ def read_about(folder: str | Path) -> dict[str, Any]:
     if not isinstance(about, dict):
         raise BadFile(f"{path} says nothing about the run; it was altered")
     return about
+
+
+def planted(about: Mapping[str, Any]) -> dict[Client, float] | None:
+    """The worth of each client that was planted in a run of the lab, by what it says about itself; None in others."""
+    if about.get("planted") is None:
+        return None
+    try:
+        return {client_from_json(entry["client"]): float(entry["value"]) for entry in about["planted"]}
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadFile(f"{ABOUT}: the planted order is not as the lab writes it ({error!r})") from error
 
 
 def recorded(folder: Path, after: int | None = None, last: bool = False) -> Iterator[Round]:
