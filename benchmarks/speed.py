@@ -20,7 +20,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
 
 import argparse
-import math
 import statistics
 import tempfile
 import time
@@ -41,6 +40,7 @@ from fedcoast.formulas.intake import Intake
 from fedcoast.formulas.planes import Seating, agreements
 from fedcoast.formulas.tallies import count, lead, tally
 from fedcoast.formulas.ternary import kept
+from fedcoast.rounds.arrays import arithmetic
 
 KEEP = rivals.KEEP
 BUSY = 1.0  # load average above which others share the machine: they slow one pass down most, and flatter every ratio
@@ -229,18 +229,23 @@ def bytes_held(parameters: int) -> dict[str, float]:
 
 
 def second_passes(rounds: Iterable[Round]) -> dict[str, float]:
-    """How often the quick selection missed on uploads of real training."""
+    """How often the quick selection missed on uploads of real training, of the layers large enough to be sampled.
+
+    Smaller ones are selected from directly and cannot miss: counting them would only make the share look smaller.
+    """
+    from fedcoast.formulas.compiled import DIRECT
+
     caster: Intake | None = None
+    sampled = 0
     for round in rounds:
         layout = round.layout()
-        before = [layer for name, layer in round.read_start(layout).items() if name in _voting(layout)]
+        before = [arithmetic(layer) for name, layer in round.read_start(layout).items() if name in _voting(layout)]
         caster = caster or _intake(before, True)
         for _, model in round.uploads(layout, "quarantine", {}):
-            caster.cast(before, [layer for name, layer in model.items() if name in _voting(layout)])
-    if caster is None:
-        return {"layers": 0, "missed": 0, "share": math.nan}
-    share = caster.missed / caster.cast_layers
-    return {"layers": caster.cast_layers, "missed": caster.missed, "share": share}
+            caster.cast(before, [arithmetic(layer) for name, layer in model.items() if name in _voting(layout)])
+            sampled += sum(layer.size > DIRECT for layer in before)
+    missed = 0 if caster is None else caster.missed
+    return {"layers": sampled, "missed": missed}
 
 
 def real_training(smoke: bool, runs: Iterable[Path]) -> dict[str, dict[str, float]]:

@@ -71,7 +71,7 @@ def page(measured: dict[str, Any], huge: dict[str, Any] | None) -> str:
         "costs a second pass. On real "
         "training:",
         _table(
-            ["training", "layers cast", "second passes"],
+            ["training", "layers sampled", "second passes"],
             [[name, f"{of['layers']:,}", f"{of['missed']:,}"] for name, of in measured["second passes"].items()],
         ),
         "## A whole round",
