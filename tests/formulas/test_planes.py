@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcoast.formulas import drift
+from fedcoast.formulas.compiling import kernels
 from fedcoast.formulas.drift import agreement, movement, movement_planes, vote_drift, votes
 from fedcoast.formulas.hands import Hands
 from fedcoast.formulas.planes import SPAN, Seating, agreements, signs_of, sizes, to_planes, to_signs
@@ -102,9 +103,12 @@ def test_everyone_voting_alike_overflows_nothing():
 
 
 @pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("ulps", [0, 4, 1e300])
-def test_movement_in_pieces_is_movement(monkeypatch, threads, ulps):
+def test_movement_in_pieces_is_movement(monkeypatch, compiled, threads, ulps):
     monkeypatch.setattr(drift, "_PIECE", 128)
+    monkeypatch.setattr(drift, "WORTHWHILE", 1 if compiled else 10**9)
+    assert not compiled or kernels("float32", wait=True)
     rng, layout = np.random.default_rng(1), (1, 64, 130, 500)
     models = [[rng.normal(size=size).astype(np.float32) for size in layout[:2]] for _ in range(3)]
     for model in models:  # entries that stand still, or all but

@@ -15,7 +15,6 @@ changes; docs/paper-notes.md has each reading. `CoAst.paper()` is the text, `CoA
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -162,7 +161,7 @@ class CoAst(Assessor):
             raise
         done, rest = held[: len(final)], held[len(final) :]
         if self.drift == "movement" and taken.sheaf is None:  # servers reuse the memory of their models
-            rest[-1] = replace(taken, trace=copied(end, into=done[0].trace if done else []))
+            rest[-1] = taken.moved_to(copied(end, into=done[0].trace if done else []))
         self._held = rest
         for one in done:
             self._keeper.drop(one)
@@ -224,7 +223,8 @@ class CoAst(Assessor):
         """Where the model went after the first of these rounds."""
         if self.drift == "votes":
             return lead([one.votes for one in held[1:]])
-        return movement_planes([one.trace for one in held], self.ulps, held[0].seating, hands)
+        extents = [one.extent for one in held]
+        return movement_planes([one.trace for one in held], self.ulps, held[0].seating, hands, extents)
 
     def _credits(self) -> Credits:
         credits = super()._credits()

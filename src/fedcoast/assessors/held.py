@@ -4,13 +4,15 @@ In memory, or in a file of the folder that the user named, as the budget for mem
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fedcoast.errors import BadFile, BadSetting, Client
+from fedcoast.formulas.drift import extent
 from fedcoast.formulas.planes import Planes, Seating
 from fedcoast.formulas.tallies import Tally
 from fedcoast.rounds.arrays import Array
@@ -35,6 +37,18 @@ class Held:
     def votes(self) -> Tally:
         (votes,) = self.trace
         return votes
+
+    @cached_property
+    def extent(self) -> list[float]:
+        """The largest |Θ^t| of each layer."""
+        return extent(self.trace)
+
+    def moved_to(self, trace: list[Array]) -> "Held":
+        """The same round, its trace in other memory."""
+        other = replace(self, trace=trace)
+        if "extent" in vars(self):
+            vars(other)["extent"] = self.extent
+        return other
 
     @property
     def in_memory(self) -> int:

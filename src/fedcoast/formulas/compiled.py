@@ -162,7 +162,8 @@ def sweep(
                 above += 1
             elif abs(moved) > below:
                 near[word] |= bit
-                sizes[inside] = abs(moved)  # harmless where no list is wanted
+                if several:
+                    sizes[inside] = abs(moved)
                 inside += 1
     return above, inside
 

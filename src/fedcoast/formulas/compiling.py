@@ -9,6 +9,8 @@ import logging
 import threading
 from types import ModuleType
 
+WORTHWHILE = 1 << 16  # entries of a model below which neither machine code nor threads pay
+
 _log = logging.getLogger("fedcoast")
 
 _ready: dict[str, ModuleType] = {}

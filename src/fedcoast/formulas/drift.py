@@ -5,17 +5,19 @@ from the votes of those rounds (integers, exact when training is in-loop) and fr
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedcoast.formulas.compiling import WORTHWHILE, kernels
 from fedcoast.formulas.hands import ALONE, Hands
-from fedcoast.formulas.planes import Planes, Seating, write_bits
+from fedcoast.formulas.planes import PIECE, Planes, Seating, clear_bits, flat, set_bits, write_bits
 from fedcoast.formulas.ternary import Floats, Signs
 
 Votes = NDArray[np.int32]
 
-_PIECE = 1 << 15  # entries of which several intermediate results stay in the cache
+_PIECE = 1 << 18  # entries, a multiple of 64
 
 
 def votes(ballots: Iterable[Signs]) -> Votes:
@@ -52,49 +54,76 @@ def movement(models: Sequence[Floats], ulps: float) -> Signs:
     >>> movement([theta, moved], ulps=4).tolist(), movement([theta, moved], ulps=0).tolist()
     ([1, 0], [1, 1])
     """
-    up, down = _moved([model.ravel() for model in models], ulps)
-    return np.asarray(up.view(np.int8) - down.view(np.int8))
+    window = [model.ravel() for model in models]
+    with np.errstate(over="ignore"):  # the distance of two huge numbers is infinite, and its sign right
+        result = np.sign(window[-1] - window[0]).astype(np.int8)
+    if ulps > 0:
+        result[_still(window, ulps)] = 0
+    return result
 
 
-def movement_planes(models: Sequence[Sequence[Floats]], ulps: float, seating: Seating, hands: Hands = ALONE) -> Planes:
-    """The movement of every layer; `models` are whole models, each a list of its layers."""
+def movement_planes(
+    models: Sequence[Sequence[Floats]],
+    ulps: float,
+    seating: Seating,
+    hands: Hands = ALONE,
+    extents: Sequence[Sequence[float]] | None = None,
+) -> Planes:
+    """The movement of every layer; `models` are whole models, each a list of its layers, with their extents if known.
+
+    A unit in the last place grows with the number: what moves by more than those of the largest number of the layer
+    has moved, and only the few that move by less need units of their own.
+    """
     planes = seating.silence()
+    largest = np.max([extent(model) for model in models] if extents is None else extents, axis=0)
+    large = sum(seating.sizes) >= WORTHWHILE
     pieces = [
-        ([layer.reshape(-1)[at : at + _PIECE] for layer in layers], at, into)
-        for layers, into in zip(zip(*models, strict=True), seating.layers(planes), strict=True)
+        ([flat(layer)[at : at + _PIECE] for layer in layers], into[:, at // 64 : (at + _PIECE) // 64], most)
+        for layers, into, most in zip(zip(*models, strict=True), seating.layers(planes), largest, strict=True)
         for at in range(0, layers[0].size, _PIECE)
     ]
 
     def write(part: int) -> None:
-        for window, at, (up, down) in pieces[part :: hands.threads]:
-            rises, falls = _moved(window, ulps)
-            write_bits(up, at, rises)
-            write_bits(down, at, falls)
+        for window, into, most in pieces[part :: hands.threads]:
+            number = window[0].dtype.type
+            with np.errstate(over="ignore"):
+                unit = number(ulps * np.spacing(number(most)))
+            near = _step(window[-1], window[0], unit, into, kernels(number.__name__) if large else None)
+            if near.size:
+                still = near[_still([model[near] for model in window], ulps)]
+                clear_bits(into[0], still)
+                clear_bits(into[1], still)
 
     hands.map(write, range(hands.threads))
     return planes
 
 
-def _moved(window: Sequence[Floats], ulps: float) -> tuple[NDArray[np.bool], NDArray[np.bool]]:
-    """Where an entry rose, and where it fell."""
-    with np.errstate(over="ignore"):  # the distance of two huge numbers is infinite, and its sign right
-        distance = window[-1] - window[0]
-        if ulps == 0:
-            return distance > 0, distance < 0
-        scale = np.abs(window[0])
-        size = np.empty_like(scale)
-        for model in window[1:]:
-            np.maximum(scale, np.abs(model, out=size), out=scale)
-        # The spacing is dear, and never above ε · scale: few need it.
-        limits = np.finfo(scale.dtype)
-        bound = np.multiply(scale, limits.eps, out=size)
-        np.maximum(bound, limits.smallest_subnormal, out=bound)
-        bound *= ulps
-        up, down = distance > bound, distance < np.negative(bound, out=bound)
-        near = np.flatnonzero((distance != 0) & ~up & ~down)
-        moving = near[np.abs(distance[near]) > ulps * np.spacing(scale[near])]
-        up[moving], down[moving] = distance[moving] > 0, distance[moving] < 0
-    return up, down
+def extent(model: Sequence[Floats]) -> list[float]:
+    """The largest |Θ| of each layer."""
+    pieces = ((layer.reshape(-1)[at : at + PIECE] for at in range(0, layer.size, PIECE)) for layer in model)
+    return [float(max(max(piece.max(), -piece.min()) for piece in of_layer)) for of_layer in pieces]
+
+
+def _step(last: Floats, first: Floats, unit: Any, into: Planes, code: Any) -> NDArray[np.intp]:
+    """Write the signs of last − first, and tell where it is not zero and not above `unit`."""
+    up, down = into
+    if code is not None:
+        near = np.empty_like(up)
+        _, some = code.sweep(last, first, unit.dtype.type(0), unit, False, up, down, near, np.empty(0, last.dtype))
+        return set_bits(near) if some else np.empty(0, np.intp)
+    with np.errstate(over="ignore"):
+        distance = last - first
+    rises, falls = distance > 0, distance < 0
+    write_bits(up, 0, rises)
+    write_bits(down, 0, falls)
+    return np.flatnonzero((rises | falls) & (np.abs(distance) <= unit))
+
+
+def _still(window: Sequence[Floats], ulps: float) -> NDArray[np.bool]:
+    """Which entries move by at most `ulps` units in the last place of the largest value that they had."""
+    with np.errstate(over="ignore"):
+        scale = np.max([np.abs(model) for model in window], axis=0)
+        return np.asarray(np.abs(window[-1] - window[0]) <= ulps * np.spacing(scale))
 
 
 def agreement(claim: Signs, drift: Signs) -> int:

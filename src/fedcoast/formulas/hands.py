@@ -34,9 +34,13 @@ ALONE = Hands()
 
 
 def threads_for(wanted: int | None) -> int:
-    """As many as wanted; without a wish, one for each core that this process may use."""
+    """As many as wanted; without a wish, one for each core that this process may use, eight at most.
+
+    The work waits for memory more than for cores.
+    """
     if wanted is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return min(cores, 8)
     if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
         raise BadSetting(f"threads must be an integer of at least 1, or None for all cores; got {wanted!r}")
     return wanted

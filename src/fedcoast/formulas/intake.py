@@ -5,13 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from fedcoast.formulas.compiling import kernels
+from fedcoast.formulas.compiling import WORTHWHILE, kernels
 from fedcoast.formulas.hands import ALONE, Hands
-from fedcoast.formulas.planes import Planes, Seating
+from fedcoast.formulas.planes import Planes, Seating, flat
 from fedcoast.formulas.selection import cast_ballot
 from fedcoast.formulas.ternary import Floats
 
-WORTHWHILE = 1 << 16  # entries of a model below which neither machine code nor threads pay
 SHARED = 1 << 16  # entries of a layer from which on all threads work on it together
 
 
@@ -33,7 +32,7 @@ class Intake:
         """The votes on local − start; the layers of both are float32 or float64, and of the same type."""
         planes = self.seating.silence()
         layers = [
-            _Layer(_flat(after), _flat(before), voters, into)
+            _Layer(flat(after), flat(before), voters, into)
             for before, after, voters, into in zip(start, local, self.voters, self.seating.layers(planes), strict=True)
             if voters > 0
         ]
@@ -144,11 +143,3 @@ class _Layer:
             up, down, lent.near, lent.sizes, lent.keys, lent.spare,
         )  # fmt: skip
         return 0 if settled else self.cast(code)
-
-
-def _flat(array: Floats) -> Floats:
-    """One row that can only be read, as the compiled code wants it; a copy only of what lies scattered in memory."""
-    row = np.require(array, requirements=["C", "A"]).reshape(-1)
-    row = row.view()
-    row.flags.writeable = False
-    return row

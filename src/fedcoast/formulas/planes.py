@@ -64,6 +64,13 @@ class Seating:
         return tuple(spans)
 
 
+def flat(array: Floats) -> Floats:
+    """One row that can only be read, as the compiled code wants it; a copy only of what lies scattered in memory."""
+    row = np.require(array, requirements=["C", "A"]).reshape(-1).view()
+    row.flags.writeable = False
+    return row
+
+
 def to_planes(signs: Signs) -> Planes:
     """The planes of one layer.
 
@@ -92,6 +99,22 @@ def write_bits(row: Words, at: int, bits: NDArray[np.bool]) -> None:
     row.view(np.uint8)[at // 8 : at // 8 + packed.size] = packed
 
 
+def set_bits(row: Words) -> NDArray[np.intp]:
+    """The entries whose bit is set, which should be few.
+
+    >>> set_bits(np.array([0, 5], np.uint64)).tolist()
+    [64, 66]
+    """
+    words = np.flatnonzero(row)
+    which, bits = np.nonzero(np.unpackbits(row[words].view(np.uint8).reshape(-1, 8), axis=1, bitorder="little"))
+    return np.asarray(64 * words[which] + bits)
+
+
+def clear_bits(row: Words, places: NDArray[np.intp]) -> None:
+    """Take the bits of these entries back."""
+    np.bitwise_and.at(row, places // 64, ~(np.uint64(1) << (places % 64).astype(np.uint64)))
+
+
 def signs_of(values: Sequence[Floats], seating: Seating, shift: Sequence[np.floating] | None = None) -> Planes:
     """sgn(value + shift) of every layer; shifts are numbers of the layer's own type.
 
@@ -100,10 +123,10 @@ def signs_of(values: Sequence[Floats], seating: Seating, shift: Sequence[np.floa
     """
     planes = seating.silence()
     for place, (value, (up, down)) in enumerate(zip(values, seating.layers(planes), strict=True)):
-        flat, zero = value.reshape(-1), value.dtype.type(0 if shift is None else -shift[place])
-        for at in range(0, flat.size, PIECE):
-            write_bits(up, at, flat[at : at + PIECE] > zero)
-            write_bits(down, at, flat[at : at + PIECE] < zero)
+        row, zero = value.reshape(-1), value.dtype.type(0 if shift is None else -shift[place])
+        for at in range(0, row.size, PIECE):
+            write_bits(up, at, row[at : at + PIECE] > zero)
+            write_bits(down, at, row[at : at + PIECE] < zero)
     return planes
 
 

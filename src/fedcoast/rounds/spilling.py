@@ -11,7 +11,7 @@ import secrets
 import weakref
 import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -189,9 +189,9 @@ class Sheaf:
 
 
 def _remove(folder: Path, names: Iterable[str]) -> None:
-    for name in names:
-        if _NAME.fullmatch(name):
-            (folder / name).unlink(missing_ok=True)
+    for name in filter(_NAME.fullmatch, names):
+        with suppress(OSError):  # what cannot be deleted now is deleted when the folder is next used
+            (folder / name).unlink()
 
 
 def _leave(owner: int, folder: Path, live: Collection[str], named: Collection[str], lock: ExitStack) -> None:
