@@ -6,6 +6,9 @@ Every figure is a ratio within one interleaved run: contenders take turns, and t
 at least. One thread, unless the figure says two. The unit × is one pass of Σ|θ − Θ| over an upload and its start
 (`rivals.limit`), measured beside every figure. Results go to results/speed.json, and into docs/speed.md with plots.
 
+Run it on an idle machine, from the root of the repository: it takes some minutes and 4 GB of disk. Where the load says
+that others were at work, what was timed is not judged.
+
 `--huge` adds 1,000 clients of 25 million parameters each, which needs 19 GB of disk and some minutes. `--run` counts
 second passes of the selection on recorded runs, beside those that are trained here.
 """
@@ -17,7 +20,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
 
 import argparse
-import math
 import statistics
 import tempfile
 import time
@@ -38,8 +40,16 @@ from fedcoast.formulas.intake import Intake
 from fedcoast.formulas.planes import Seating, agreements
 from fedcoast.formulas.tallies import count, lead, tally
 from fedcoast.formulas.ternary import kept
+from fedcoast.rounds.arrays import arithmetic
 
 KEEP = rivals.KEEP
+BUSY = 1.0  # load average above which others share the machine: they slow one pass down most, and flatter every ratio
+UNTIMED = (
+    "most private memory, 25M parameters, GB",
+    "the same with 20 times the clients, ratio",
+    "bits held of an upload above two a parameter, a layer",
+    "layers that needed a second pass, real training, %",
+)
 Figures = dict[str, dict[str, float]]
 
 
@@ -219,18 +229,23 @@ def bytes_held(parameters: int) -> dict[str, float]:
 
 
 def second_passes(rounds: Iterable[Round]) -> dict[str, float]:
-    """How often the quick selection missed on uploads of real training."""
+    """How often the quick selection missed on uploads of real training, of the layers large enough to be sampled.
+
+    Smaller ones are selected from directly and cannot miss: counting them would only make the share look smaller.
+    """
+    from fedcoast.formulas.compiled import DIRECT
+
     caster: Intake | None = None
+    sampled = 0
     for round in rounds:
         layout = round.layout()
-        before = [layer for name, layer in round.read_start(layout).items() if name in _voting(layout)]
+        before = [arithmetic(layer) for name, layer in round.read_start(layout).items() if name in _voting(layout)]
         caster = caster or _intake(before, True)
         for _, model in round.uploads(layout, "quarantine", {}):
-            caster.cast(before, [layer for name, layer in model.items() if name in _voting(layout)])
-    if caster is None:
-        return {"layers": 0, "missed": 0, "share": math.nan}
-    share = caster.missed / caster.cast_layers
-    return {"layers": caster.cast_layers, "missed": caster.missed, "share": share}
+            caster.cast(before, [arithmetic(layer) for name, layer in model.items() if name in _voting(layout)])
+            sampled += sum(layer.size > DIRECT for layer in before)
+    missed = 0 if caster is None else caster.missed
+    return {"layers": sampled, "missed": missed}
 
 
 def real_training(smoke: bool, runs: Iterable[Path]) -> dict[str, dict[str, float]]:
@@ -311,6 +326,7 @@ def goals(measured: dict[str, Any]) -> list[dict[str, Any]]:
     private = [one["private GB"] for one in memory]
     passes = [one for one in measured["second passes"].values() if one["layers"]]
     missed = sum(one["missed"] for one in passes) / sum(one["layers"] for one in passes)
+    busy = measured["load before"] > BUSY or measured["load after"] > BUSY + 1  # the benchmark is one of them
     rows: list[tuple[str, float, str, float]] = [
         ("intake, 10M parameters, × one pass", tens["intake"]["x"], "at most", 4.5),
         ("intake, 100M parameters, × one pass", hundreds["intake"]["x"], "at most", 3.2),
@@ -341,13 +357,18 @@ def goals(measured: dict[str, Any]) -> list[dict[str, Any]]:
          "at most", 2),
     ]  # fmt: skip
     return [
-        {"what": what, "measured": value, "goal": f"{word} {bound:g}", "met": _met(value, word, bound)}
+        {
+            "what": what,
+            "measured": value,
+            "goal": f"{word} {bound:g}",
+            "verdict": "not judged" if busy and what not in UNTIMED else _verdict(value, word, bound),
+        }
         for what, value, word, bound in rows
     ]
 
 
-def _met(value: float, word: str, bound: float) -> bool:
-    return value >= bound if word == "at least" else value <= bound
+def _verdict(value: float, word: str, bound: float) -> str:
+    return "met" if (value >= bound if word == "at least" else value <= bound) else "not met"
 
 
 def _cold_starts(parameters: int) -> dict[str, Any]:
@@ -381,7 +402,7 @@ def main() -> None:
     options = parser.parse_args()
     measured = measure(options.smoke, options.run)
     for goal in measured["goals"]:
-        print(f"{goal['what']:<62}{goal['measured']:>9.3g}  {goal['goal']:<14}{'met' if goal['met'] else 'NOT MET'}")
+        print(f"{goal['what']:<62}{goal['measured']:>9.3g}  {goal['goal']:<14}{goal['verdict']}")
     if options.smoke:  # the page is made too, and thrown away
         with tempfile.TemporaryDirectory() as docs:
             speed_page.write({"command": "smoke", **circumstances(), **measured}, Path(docs))

@@ -1,5 +1,6 @@
 """The page on speed says what was measured, and nothing else."""
 
+from benchmarks.speed import UNTIMED, goals
 from benchmarks.speed_page import DOCS, PLOTS, kept, page
 
 
@@ -13,7 +14,17 @@ def test_the_page_is_made_from_the_figures_that_were_kept():
 
 def test_every_goal_that_is_not_met_is_named_on_the_page():
     measured = kept("speed")
-    failed = {**measured, "goals": [{**goal, "met": False} for goal in measured["goals"]]}
-    text = page(failed, None)
-    assert f"0 of {len(measured['goals'])} met. Not met: {measured['goals'][0]['what']}" in text
-    assert text.count("**not met**") == len(measured["goals"])
+    goals = measured["goals"]
+    text = page({**measured, "goals": [{**goal, "verdict": "not met"} for goal in goals]}, None)
+    assert f"0 of {len(goals)} met. Not met: {goals[0]['what']}" in text
+    assert text.count("**not met**") == len(goals)
+
+
+def test_a_busy_machine_is_said_and_its_times_are_not_judged():
+    measured = kept("speed")
+    idle, busy = (goals({**measured, "load before": load, "load after": load + 1}) for load in (0.1, 9.0))
+    assert not any(goal["verdict"] == "not judged" for goal in idle)
+    unjudged = [goal["what"] for goal in busy if goal["verdict"] == "not judged"]
+    assert sorted(unjudged + list(UNTIMED)) == sorted(goal["what"] for goal in busy)
+    assert "The machine was busy" in page({**measured, "goals": busy}, None)
+    assert "The machine was busy" not in page({**measured, "goals": idle}, None)
