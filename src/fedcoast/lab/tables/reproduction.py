@@ -1,0 +1,122 @@
+"""Tables made again: which answers are missing, who gives them, and what is written of them."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from fedcoast.errors import FedcoastError
+from fedcoast.lab.experiment import Experiment
+from fedcoast.lab.tables.answers import Answers
+from fedcoast.lab.tables.board import Board, shown
+from fedcoast.lab.tables.findings import Finding, find
+from fedcoast.lab.tables.jobs import Job, Outcome, recorded
+from fedcoast.lab.tables.pages import grids, headline, page, refresh
+from fedcoast.lab.tables.plans import Table
+from fedcoast.lab.tables.pools import Submit
+from fedcoast.lab.tables.questions import Question
+from fedcoast.lab.tables.records import write_record
+from fedcoast.rounds.files import write_whole
+
+ANSWERS = "answers"
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where things lie: recorded runs; results with their answers; pages that have parts to refresh."""
+
+    runs: Path
+    results: Path
+    pages: tuple[Path, ...] = ()
+
+    @property
+    def answers(self) -> Answers:
+        return Answers(self.results / ANSWERS)
+
+
+def missing(tables: Sequence[Table], places: Places, only_recorded: bool) -> list[list[Job]]:
+    """The jobs that are left to do, a chain for each run: what is cheap first, then what needs a utility."""
+    answers = places.answers
+    wanted: dict[Experiment, dict[str, Question]] = {}
+    for table in tables:
+        for slot in table.slots:
+            for run in table.runs(slot):
+                questions = wanted.setdefault(run, {})
+                questions.update((question.key(run), question) for question in slot.questions)
+    chains = []
+    for run, questions in wanted.items():
+        if only_recorded and not recorded(run, places.runs):
+            continue
+        unknown = [question for question in questions.values() if answers.answer(run, question) is None]
+        unseen = answers.facts(run) is None
+        cheap = tuple(question for question in unknown if not question.judges)
+        dear = tuple(question for question in unknown if question.judges)
+        chain = [Job(run, places.runs, cheap, facts=unseen)] if cheap or unseen else []
+        chain += [Job(run, places.runs, dear)] if dear else []
+        if chain:
+            chains.append(chain)
+    return chains
+
+
+def work(
+    chains: Sequence[Sequence[Job]],
+    submit: Submit,
+    workers: int,
+    answers: Answers,
+    console: Console,
+    tell: Callable[[str], None],
+) -> list[Outcome]:
+    """Have all chains done, keeping every answer as soon as it is there."""
+    kinds = {id(job): job.kind for chain in chains for job in chain}
+    board = Board(list(kinds.values()), workers)
+    outcomes: list[Outcome] = []
+    with shown(board, console):
+        waiting: dict[Future[Outcome], list[Job]] = {submit(chain[0]): list(chain) for chain in chains}
+        while waiting:
+            done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in done:
+                job, *later = waiting.pop(future)
+                outcome = _result(future)
+                for name, kept in outcome.kept.items():
+                    answers.keep(outcome.job.experiment, name, kept)
+                outcomes.append(outcome)
+                tell(board.finished(kinds[id(job)], outcome))
+                if later:
+                    waiting[submit(later[0])] = later
+    return outcomes
+
+
+def _result(future: "Future[Outcome]") -> Outcome:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        raise FedcoastError(
+            "a worker process died, most likely killed by the system for want of memory; use fewer workers. What was"
+            " answered is kept: the same command goes on"
+        ) from None
+
+
+def write(tables: Sequence[Table], places: Places, command: Callable[[Table], str]) -> dict[str, list[Finding]]:
+    """Write every table's JSON and page, and refresh the marked parts of other pages."""
+    answers = places.answers
+    places.results.mkdir(parents=True, exist_ok=True)
+    parts: dict[str, str] = {}
+    found: dict[str, list[Finding]] = {}
+    for table in tables:
+        findings = found[table.name] = find(table, answers)
+        write_record(places.results / f"{table.name}.json", table, findings, answers, command(table))
+        text = page(table, findings, answers, command(table))
+        write_whole(places.results / f"{table.name}.md", _writer(text))
+        parts[table.name] = grids(findings).replace("## ", "#### ")
+        if table.name == "table1":
+            parts["headline"] = headline(findings)
+    for file in places.pages:
+        refresh(file, parts)
+    return found
+
+
+def _writer(text: str) -> Callable[[Path], object]:
+    return lambda file: file.write_text(text, encoding="utf-8")
