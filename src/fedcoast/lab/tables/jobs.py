@@ -27,12 +27,13 @@ from fedcoast.rounds.folder import ROUNDS, is_run
 
 @dataclass(frozen=True)
 class Job:
-    """A run and what to ask about it; the answers are named by the questions' keys."""
+    """A run and what to ask about it; the answers are named by the questions' keys. `trains` is what is expected."""
 
     experiment: Experiment
     runs: Path
     questions: tuple[Question, ...]
     facts: bool = False
+    trains: bool = False
 
     @property
     def folder(self) -> Path:
@@ -41,7 +42,7 @@ class Job:
     @property
     def kind(self) -> str:
         """What takes the time, for a guess of what is left."""
-        if not recorded(self.experiment, self.runs):
+        if self.trains:
             return f"train {self.experiment.dataset} {self.experiment.model}"
         dear = any(question.judges for question in self.questions)
         return f"{'judge' if dear else 'ask'} {self.experiment.dataset} {self.experiment.model}"

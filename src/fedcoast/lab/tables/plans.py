@@ -18,6 +18,7 @@ CONFIGURATIONS = {
     "4": ("cifar100", "convnet"),
 }
 SMOKE = {"1": ("digits", "mlp")}
+SMOKE_SETTINGS = ("quantity", "noise")
 SMOKE_ROUNDS = 12  # the largest horizon, 10, leaves two rounds to value
 
 
@@ -62,6 +63,10 @@ class Table:
 def configurations(size: Size) -> dict[str, tuple[str, str]]:
     """The paper's four, or one little one that takes seconds."""
     return SMOKE if size == "smoke" else CONFIGURATIONS
+
+
+def settings(size: Size) -> tuple[str, ...]:
+    return SMOKE_SETTINGS if size == "smoke" else SETTINGS
 
 
 def experiment(size: Size, configuration: str, **changes: Any) -> Experiment:

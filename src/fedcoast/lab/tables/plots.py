@@ -36,6 +36,16 @@ def draw(
     tables: Sequence[Table], found: dict[str, list[Finding]], answers: Answers, folder: Path, kind: str = "svg"
 ) -> list[Path]:
     """Every picture that the tables have runs for; returns the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    with mpl.rc_context(STYLE):
+        for name, figure in _figures(tables, found, answers).items():
+            files.append(folder / f"{name}.{kind}")
+            figure.savefig(files[-1], metadata={"Date": None} if kind == "svg" else None, dpi=110)
+    return files
+
+
+def _figures(tables: Sequence[Table], found: dict[str, list[Finding]], answers: Answers) -> dict[str, Figure]:
     figures: dict[str, Figure] = {}
     for table in tables:
         findings = found[table.name]
@@ -50,13 +60,7 @@ def draw(
             figures["horizons"] = horizons(findings)
         elif table.name == "table6":
             figures["accuracy"] = accuracy(table, answers)
-    folder.mkdir(parents=True, exist_ok=True)
-    files = []
-    for name, figure in figures.items():
-        files.append(folder / f"{name}.{kind}")
-        with mpl.rc_context(STYLE):
-            figure.savefig(files[-1], metadata={"Date": None} if kind == "svg" else None, dpi=110)
-    return files
+    return figures
 
 
 def heat_map(findings: Sequence[Finding]) -> Figure:
@@ -168,14 +172,16 @@ def trajectories(table: Table, column: str, answers: Answers) -> Figure:
         if series:
             numbers, clients = series[0][0], series[0][1].shape[1]
             for client in range(clients):
-                least, mean, most = band([scores[:, client].tolist() for _, scores in series])
+                # Less the mean of all, which they share: what is left is what tells them apart.
+                least, mean, most = band([(s[:, client] - s.mean(axis=1)).tolist() for _, s in series])
                 colour = mpl.colormaps["viridis"](0.9 * client / max(1, clients - 1))
                 axes.plot(numbers, mean, color=colour, label=f"client {client}{', the best' if client == 0 else ''}")
                 axes.fill_between(numbers, least, most, color=colour, alpha=0.15, lw=0)
-        axes.set_title(f"{setting} ({len(series)} runs)" if len(series) != 1 else f"{setting} (1 run)")
+        axes.axhline(0, color="0.8", lw=0.8, zorder=0)
+        axes.set_title(f"{setting} ({len(series)} {'run' if len(series) == 1 else 'runs'})")
         axes.set_xlabel("round")
         axes.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
-    panels[0].set_ylabel("score so far\n(votes, observer)")
+    panels[0].set_ylabel("score so far less the mean\nof all (votes, observer)")
     _legend(figure, panels)
     return figure
 
@@ -212,10 +218,8 @@ def _slot(table: Table, section: str, row: str, column: str) -> Slot:
 
 
 def _figure(panels: int, width: float, height: float, **options: Any) -> tuple[Figure, list[Axes]]:
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        made = figure.subplots(1, panels, squeeze=False, **options)
-    return figure, list(made[0])
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, list(figure.subplots(1, panels, squeeze=False, **options)[0])
 
 
 def _agreement_axis(axes: Axes) -> None:
@@ -225,7 +229,11 @@ def _agreement_axis(axes: Axes) -> None:
 
 
 def _legend(figure: Figure, panels: Sequence[Axes]) -> None:
-    """One for all panels, below them."""
+    """One for all panels, below them; a panel without lines says so."""
+    for axes in panels:
+        if not axes.lines or not axes.get_legend_handles_labels()[0]:
+            axes.text(0.5, 0.5, "not run", ha="center", va="center", color="0.5", transform=axes.transAxes)
+            axes.set_xticks([])
     entries = {label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     if entries:
-        figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=4, fontsize=8)
+        figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=min(4, max(2, len(panels))), fontsize=8)

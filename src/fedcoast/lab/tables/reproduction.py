@@ -48,14 +48,15 @@ def missing(tables: Sequence[Table], places: Places, only_recorded: bool) -> lis
                 questions.update((question.key(run), question) for question in slot.questions)
     chains = []
     for run, questions in wanted.items():
-        if only_recorded and not recorded(run, places.runs):
+        trains = not recorded(run, places.runs)
+        if only_recorded and trains:
             continue
         unknown = [question for question in questions.values() if answers.answer(run, question) is None]
         unseen = answers.facts(run) is None
         cheap = tuple(question for question in unknown if not question.judges)
         dear = tuple(question for question in unknown if question.judges)
-        chain = [Job(run, places.runs, cheap, facts=unseen)] if cheap or unseen else []
-        chain += [Job(run, places.runs, dear)] if dear else []
+        chain = [Job(run, places.runs, cheap, unseen, trains)] if cheap or unseen else []
+        chain += [Job(run, places.runs, dear, trains=trains and not chain)] if dear else []
         if chain:
             chains.append(chain)
     return chains
