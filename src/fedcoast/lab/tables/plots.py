@@ -74,14 +74,15 @@ def heat_map(findings: Sequence[Finding]) -> Figure:
             chosen = [f for f in findings if f.slot.row == row and f.slot.section == setting]
             mean, there, wanted = average(chosen)
             printed = published_average(chosen)
-            theirs = "" if printed is None else f"paper {two(printed)}"
+            small = [] if printed is None else [f"paper {two(printed)}"]
+            small += [f"{there} of {wanted} run"] if 0 < there < wanted else []
             if mean is not None:
                 means[y, x] = mean
-            ours = "not run" if mean is None else two(mean) + ("" if there == wanted else f"  ({there} of {wanted})")
+            ours = "not run" if mean is None else two(mean)
             dark = mean is not None and abs(mean) > 0.6
             colour = "white" if dark else "black"
-            axes.text(x, y - (0.14 if theirs else 0), ours, ha="center", va="center", color=colour, fontsize=9)
-            axes.text(x, y + 0.24, theirs, ha="center", va="center", color=colour, fontsize=6.5)
+            axes.text(x, y - (0.14 if small else 0), ours, ha="center", va="center", color=colour, fontsize=9)
+            axes.text(x, y + 0.24, " · ".join(small), ha="center", va="center", color=colour, fontsize=6.5)
     painted = axes.imshow(means, cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
     axes.set_facecolor("#eeeeee")
     axes.set_xticks(range(len(settings)), settings)

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from fedcoast.errors import require
+from fedcoast.cluster import connect
 from fedcoast.lab.tables.jobs import Job, Outcome, do
 
 Submit = Callable[[Job], "Future[Outcome]"]
@@ -49,14 +49,10 @@ def _leave_when_unwanted(stop: Any) -> None:
 
 @contextmanager
 def ray_cluster(address: str) -> Iterator[Submit]:
-    """Tasks of one core each on a Ray cluster ("local" starts one here); run folders must lie where every node sees them.
+    """Tasks of one core each on a Ray cluster; "local" starts one here.
 
-    A node that does not see a run trains it again.
+    Run folders belong where every node sees them: a node that does not see a run trains it again.
     """
-    ray = require("ray", extra="flower")
-    ray.init(address=address, include_dashboard=False, log_to_driver=False)
-    try:
-        remote = ray.remote(num_cpus=1, max_retries=1)(do)
+    with connect(address) as ray:
+        remote = ray.remote(num_cpus=1)(do)
         yield lambda job: remote.remote(job).future()
-    finally:
-        ray.shutdown()

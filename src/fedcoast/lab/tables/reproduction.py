@@ -80,7 +80,7 @@ def work(
             done, _ = wait(waiting, return_when=FIRST_COMPLETED)
             for future in done:
                 job, *later = waiting.pop(future)
-                outcome = _result(future)
+                outcome = _result(future, job)
                 for name, kept in outcome.kept.items():
                     answers.keep(outcome.job.experiment, name, kept)
                 outcomes.append(outcome)
@@ -90,7 +90,7 @@ def work(
     return outcomes
 
 
-def _result(future: "Future[Outcome]") -> Outcome:
+def _result(future: "Future[Outcome]", job: Job) -> Outcome:
     try:
         return future.result()
     except BrokenProcessPool:
@@ -98,6 +98,8 @@ def _result(future: "Future[Outcome]") -> Outcome:
             "a worker process died, most likely killed by the system for want of memory; use fewer workers. What was"
             " answered is kept: the same command goes on"
         ) from None
+    except Exception as error:  # a machine that was lost, a fault in a method: the other jobs go on
+        return Outcome(job, errors={"job": f"{type(error).__name__}: {error}"})
 
 
 def write(tables: Sequence[Table], places: Places, command: Callable[[Table], str]) -> dict[str, list[Finding]]:
