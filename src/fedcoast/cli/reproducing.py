@@ -12,6 +12,7 @@ from fedcoast.errors import BadSetting, require
 if TYPE_CHECKING:
     from fedcoast.lab.tables.plans import Table
 
+
 def reproduce(
     tables: Annotated[list[str], typer.Argument(help="Which: table1 … table6, beyond, or all.")],
     preset: Annotated[
@@ -26,8 +27,12 @@ def reproduce(
         bool, typer.Option("--only-recorded", help="Train nothing: ask about the runs that are there.")
     ] = False,
     workers: Annotated[int, typer.Option(help="Processes, one core each [default: one a core].")] = 0,
-    ray: Annotated[str | None, typer.Option(help="The address of a Ray cluster to do it all; local starts one.")] = None,
-    images: Annotated[Path | None, typer.Option(help="Where pictures go [default: images, beside the results].")] = None,
+    ray: Annotated[
+        str | None, typer.Option(help="The address of a Ray cluster to do it all; local starts one.")
+    ] = None,
+    images: Annotated[
+        Path | None, typer.Option(help="Where pictures go [default: images, beside the results].")
+    ] = None,
     page: Annotated[
         list[Path] | None, typer.Option(help="A page whose marked parts (<!-- begin: table1 -->) are made new.")
     ] = None,

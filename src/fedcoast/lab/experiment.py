@@ -17,7 +17,7 @@ class Experiment:
     aggregation    "fedavg" (the mean), "pruned" (CoAst's in-loop rule), "sparse" (the same without clipping: the mean
                    of the largest raw updates), "fedavgm" or "fedadam" (server optimisers)
     weighting      of the mean: "uniform" or by "samples"; pruned and sparse aggregation are always uniform
-    keep, step     of pruned aggregation: the share that votes (r), how far a vote moves (α) or "avg"; keep of sparse too
+    keep, step     of pruned aggregation: the share that votes (r), how far a vote moves (α) or "avg"; sparse has keep
     server_rate    learning rate of the server optimisers
     participation  share of the clients drawn for each round
     epochs         passes over the client's own data in each round; 0.5 is every second sample

@@ -1,4 +1,4 @@
-"""What came out: the value of each slot for each seed, its mean and spread; nothing is made up where nothing was run."""
+"""What came out: the value of each slot for each seed, its mean and spread; nothing where nothing was run."""
 
 import math
 import statistics

@@ -1,28 +1,29 @@
 """Tables as Markdown: ours beside the published number, "not run" where nothing was."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 
 from fedcoast.errors import BadFile
 from fedcoast.lab.tables.answers import Answers
 from fedcoast.lab.tables.findings import Finding, average, published_average
-from fedcoast.lab.tables.plans import Table
+from fedcoast.lab.tables.plans import Table, configuration_of
 from fedcoast.lab.tables.questions import validation_images
 from fedcoast.rounds.files import write_whole
 
 LEGEND = (
     "Spearman's ρ with the planted order: mean ± standard deviation over the seeds, the number of runs in round"
-    " brackets, the published number in square ones. A single run has no spread. Averages are over the columns that were run, those of the published numbers too. “undefined”: no two clients could be"
-    " told apart, mostly because too few rounds have a future. “not run” is just that."
+    " brackets, the published number in square ones. A single run has no spread. Averages are over the columns that"
+    " were run, those of the published numbers too. “undefined”: no two clients could be told apart, mostly because too"
+    " few rounds have a future. “not run” is just that."
 )
 
 
 def page(table: Table, findings: Sequence[Finding], answers: Answers, command: str) -> str:
     """The whole page of a table."""
     parts = [f"# {table.title}", f"    {command}", LEGEND if table.name != "table6" else "", *table.notes]
-    parts += [grids(findings), grounds(table, answers), _made(table, answers)]
+    parts += [ground(table, answers), grids(findings), _trained(table, answers), _made(table, answers)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -47,7 +48,11 @@ def _grid(findings: Sequence[Finding]) -> str:
     for row, found in rows.items():
         cells = [cell(found[column]) if column in found else "–" for column in columns]
         lines.append([row, *cells] + ([_average(list(found.values()))] if several else []))
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return "\n".join(map(_line, lines))
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
 
 
 def cell(finding: Finding) -> str:
@@ -91,11 +96,11 @@ def headline(findings: Sequence[Finding]) -> str:
     """Table 1 in short: a row for each method, a column for each setting, averaged over the configurations run."""
     settings = list(dict.fromkeys(finding.slot.section for finding in findings))
     rows = list(dict.fromkeys(finding.slot.row for finding in findings))
-    lines = ["| | " + " | ".join(settings) + " | mean |", "|---" * (len(settings) + 2) + "|"]
+    lines = [_line(["", *settings, "mean"]), _line(["---"] * (len(settings) + 2))]
     for row in rows:
         chosen = [finding for finding in findings if finding.slot.row == row]
         by_setting = [[finding for finding in chosen if finding.slot.section == setting] for setting in settings]
-        lines.append("| " + " | ".join([row, *map(_average, by_setting), _average(chosen)]) + " |")
+        lines.append(_line([row, *map(_average, by_setting), _average(chosen)]))
     return "\n".join(lines) + "\n\n" + _counted(findings)
 
 
@@ -103,23 +108,37 @@ def _counted(findings: Sequence[Finding]) -> str:
     cells = {(f.slot.section, f.slot.column) for f in findings}
     run = {(f.slot.section, f.slot.column) for f in findings if f.values}
     seeds = sorted({len(finding.values) for finding in findings if finding.values})
-    each = "no runs yet" if not seeds else f"{seeds[0]} to {seeds[-1]} runs each" if len(seeds) > 1 else f"{seeds[0]} each"
+    each = (
+        "no runs yet" if not seeds else f"{seeds[0]} to {seeds[-1]} runs each" if len(seeds) > 1 else f"{seeds[0]} each"
+    )
     return f"{len(run)} of {len(cells)} cells (configuration × setting) have runs, {each}."
 
 
-def grounds(table: Table, answers: Answers) -> str:
-    """What the configurations really stood on: the data's own title, the sizes of training and of validation."""
-    lines = ["| data | model | clients | rounds | local training | validation images of SV |", "|---|---|---|---|---|---|"]
-    seen: dict[str, None] = {}
+def ground(table: Table, answers: Answers) -> str:
+    """What the configurations stand on, in a line: the data's own titles, which say where they are not the published."""
+    titles: dict[str, str] = {}
+    for slot in table.slots:
+        name = configuration_of(slot.experiment)
+        for run in table.runs(slot):
+            if (facts := answers.facts(run)) is not None:
+                titles[name] = f"{facts.dataset}, {run.model}"
+        titles.setdefault(name, f"{slot.experiment.dataset}, {slot.experiment.model} (not run)")
+    return "Configurations: " + "; ".join(f"**{name}** {title}" for name, title in sorted(titles.items())) + "."
+
+
+def _trained(table: Table, answers: Answers) -> str:
+    """The sizes of what was trained and of what SV was given."""
+    heads = ["configuration", "aggregation", "clients", "rounds", "local training in a round", "images that value SV"]
+    lines: dict[str, None] = {_line(heads): None, _line(["---"] * len(heads)): None}
     for slot in table.slots:
         for run in table.runs(slot):
-            if (facts := answers.facts(run)) is None:
+            if answers.facts(run) is None:
                 continue
             amount = f"{run.steps} steps" if run.steps else f"{run.epochs:g} epochs"
             local = f"{amount} of {run.batch}, {run.optimiser} at {run.learning_rate:g}"
-            cells = [facts.dataset, run.model, str(run.clients), str(run.rounds), local, str(validation_images(run))]
-            seen["| " + " | ".join(cells) + " |"] = None
-    return "\n".join(["## What was trained", "", *lines, *seen]) if seen else ""
+            sizes = [str(run.clients), str(run.rounds), local, f"at most {validation_images(run)}"]
+            lines[_line([configuration_of(run), run.aggregation, *sizes])] = None
+    return "\n".join(["## What was trained", "", *lines]) if len(lines) > 2 else ""
 
 
 def _made(table: Table, answers: Answers) -> str:
@@ -153,12 +172,3 @@ def refresh(file: Path, parts: Mapping[str, str]) -> None:
         marked = re.compile(rf"(<!-- begin: {re.escape(name)} -->\n).*?(<!-- end: {re.escape(name)} -->)", re.DOTALL)
         text = marked.sub(lambda found, part=part: f"{found[1]}\n{part.strip()}\n\n{found[2]}", text)  # type: ignore[misc]
     write_whole(file, lambda part_file: part_file.write_text(text, encoding="utf-8"))
-
-
-def marks(text: str) -> Iterable[str]:
-    """The names of the parts that a page marks.
-
-    >>> list(marks("<!-- begin: table1 -->\\n<!-- end: table1 -->"))
-    ['table1']
-    """
-    return re.findall(r"<!-- begin: ([a-z0-9-]+) -->", text)

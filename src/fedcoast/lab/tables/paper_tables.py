@@ -33,7 +33,9 @@ def table1(size: Size, seeds: tuple[int, ...]) -> Table:
         for setting, column in _grid(size):
             plainly = experiment(size, column, setting=setting)
             for row, method, name in BASELINES:
-                yield Slot(setting, row, column, plainly, plain(method), published=_paper(size, 1, setting, name, column))
+                yield Slot(
+                    setting, row, column, plainly, plain(method), published=_paper(size, 1, setting, name, column)
+                )
             for aggregation, mode in MODES.items():
                 trained = experiment(size, column, setting=setting, aggregation=aggregation)
                 for reading, title in READING_TITLES.items():
@@ -73,11 +75,11 @@ def table3(size: Size, seeds: tuple[int, ...]) -> Table:
                     yield Slot(setting, row, column, trained, ask(reading, trained), published=number)
 
     notes = (
-        "O and Exp1 train with pruned aggregation (r = 10 % and 20 %). Exp2 trains with the mean of the largest 10 % of the raw"
-        " updates, Exp3 with plain FedAvg.",
-        "Without clipping there are no votes: the public code's reading compares the sign of start + kept raw update, the"
-        " paper's equation the sign of the upload, both with the movement of the global model; the votes' reading the sign"
-        " of the kept raw update, which for Exp2 are the same signs as with clipping, on another training.",
+        "O and Exp1 train with pruned aggregation (r = 10 % and 20 %), Exp2 with the mean of the largest 10 % of the"
+        " raw updates, Exp3 with plain FedAvg.",
+        "Without clipping there are no votes. What is compared with the movement of the global model then is, in the"
+        " public code's reading, the sign of start + kept raw update; in the paper's equation, the sign of the upload;"
+        " in the votes' reading, the sign of the kept raw update, which is the vote itself, on another training.",
     )
     return Table("table3", "Table 3: the share r and update clipping", tuple(slots()), seeds, notes)
 
@@ -147,9 +149,9 @@ def table5(size: Size, seeds: tuple[int, ...]) -> Table:
                             yield Slot(section, row, setting, trained, asked, published=number("Ours"))
 
     notes = (
-        "The paper's text says CIFAR-100, but its row for five clients is the CIFAR-10 row of its table 1; configuration 1 is"
-        " run here. The paper has k = 10 in this table; k = 2 stands beside it.",
-        "With ten clients the settings keep the end points of five (docs/paper-notes.md, S), so neighbours differ by less.",
+        "The paper's text says CIFAR-100, but its row for five clients is the CIFAR-10 row of its table 1, which is run"
+        " here. The paper has k = 10 in this table; k = 2 stands beside it.",
+        "With ten clients the settings keep the end points of five (docs/paper-notes.md, S): neighbours differ less.",
     )
     return Table("table5", "Table 5: the number of clients (configuration 1)", tuple(slots()), seeds, notes)
 
@@ -164,7 +166,10 @@ def table6(size: Size, seeds: tuple[int, ...]) -> Table:
             whole = pruned.rounds // 2 if size == "paper" else pruned.rounds  # M
             # The paper does not say in which setting; the longer trainings are made in one.
             long = experiment(size, column, setting=setting, aggregation="pruned", rounds=2 * whole)
-            rows = [("typical, M rounds", "typical M", typical, typical.rounds), ("pruned, M rounds", "pruned M", pruned, whole)]
+            rows = [
+                ("typical, M rounds", "typical M", typical, typical.rounds),
+                ("pruned, M rounds", "pruned M", pruned, whole),
+            ]
             if setting == "quantity":
                 rows.append(("pruned, 1.5 M rounds", "pruned 1.5M", long, whole + whole // 2))
                 rows.append(("pruned, 2 M rounds", "pruned 2M", long, 2 * whole))
@@ -173,8 +178,8 @@ def table6(size: Size, seeds: tuple[int, ...]) -> Table:
                 yield Slot(setting, row, column, trained, at=at, published=number)
 
     notes = (
-        "Test accuracy of the shared model, not Spearman. M is the preset's number of rounds; the paper's is 100, of ten"
-        " local epochs each.",
+        "Test accuracy of the shared model, not Spearman. M is the preset's number of rounds; the paper's is 100, of"
+        " ten local epochs each.",
         "The paper does not say which setting its accuracies are of; its numbers stand beside every setting here. The"
         " longer pruned trainings are made in the quantity setting alone.",
     )
@@ -200,7 +205,7 @@ def beyond(size: Size, seeds: tuple[int, ...]) -> Table:
     notes = (
         "Label skew plants no order. There the reference is the exact Shapley value of every round on the test images"
         " that SV is given (no retraining), and the numbers are Spearman's ρ with it; SV itself is therefore left out.",
-        "Under half participation scores are means over the rounds a client was in, where a score is a sum over rounds.",
+        "Under half participation a score that is a sum over rounds becomes the mean over those the client was in.",
         "Twenty clients have 2^20 coalitions, so SV is left out there too.",
     )
     return Table("beyond", "Beyond the paper (configuration 1, FedAvg, observer)", tuple(slots()), seeds, notes)
@@ -241,4 +246,3 @@ def _by_section(slots: Iterator[Slot]) -> tuple[Slot, ...]:
     found = list(slots)
     sections = list(dict.fromkeys(slot.section for slot in found))
     return tuple(sorted(found, key=lambda slot: sections.index(slot.section)))
-

@@ -75,3 +75,13 @@ def experiment(size: Size, configuration: str, **changes: Any) -> Experiment:
     if size == "smoke":
         return sized("quick", dataset, model, **{"rounds": SMOKE_ROUNDS, **changes})
     return sized(size, dataset, model, **changes)
+
+
+def configuration_of(experiment: Experiment) -> str:
+    """The number of the configuration that an experiment belongs to.
+
+    >>> configuration_of(Experiment(dataset="cifar100", model="convnet"))
+    '4'
+    """
+    pair = (experiment.dataset, experiment.model)
+    return next(name for names in (CONFIGURATIONS, SMOKE) for name, known in names.items() if known == pair)

@@ -17,7 +17,7 @@ from fedcoast.lab.tables.paper_tables import HORIZONS
 from fedcoast.lab.tables.plans import Slot, Table
 from fedcoast.lab.tables.questions import READING_TITLES
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "svg.hashsalt": "fedcoast",
     "svg.fonttype": "path",
     "font.size": 9,
@@ -96,7 +96,7 @@ def heat_map(findings: Sequence[Finding]) -> Figure:
 
 
 def horizons(findings: Sequence[Finding]) -> Figure:
-    """Agreement over k, a panel for each setting: readings by colour, in-loop or observer by line, the paper in grey."""
+    """Agreement over k, a panel for each setting: readings by colour, in-loop or observer by line, the paper grey."""
     settings = list(dict.fromkeys(finding.slot.section for finding in findings))
     figure, panels = _figure(len(settings), 10, 3.2, sharey=True)
     for axes, setting in zip(panels, settings, strict=True):
@@ -107,10 +107,13 @@ def horizons(findings: Sequence[Finding]) -> Figure:
                 label = f"{title.removeprefix('CoAst, ')}, {mode}"
                 known = [(x, y) for x, y in enumerate(points) if y is not None]
                 if known:
-                    axes.plot(*zip(*known, strict=True), line, color=READING_COLOURS[reading], marker="o", ms=3, label=label)
+                    axes.plot(
+                        *zip(*known, strict=True), line, color=READING_COLOURS[reading], marker="o", ms=3, label=label
+                    )
         printed = [_printed(here, k) for k in HORIZONS]
-        if None not in printed:
-            axes.plot(range(len(HORIZONS)), printed, color="0.6", lw=3, zorder=0, label="the paper, all configurations")
+        theirs = [value for value in printed if value is not None]
+        if len(theirs) == len(HORIZONS):
+            axes.plot(range(len(HORIZONS)), theirs, color="0.6", lw=3, zorder=0, label="the paper, all configurations")
         axes.set_xticks(range(len(HORIZONS)), map(str, HORIZONS))
         axes.set_title(setting)
         axes.set_xlabel("rounds of future k")
@@ -169,7 +172,9 @@ def trajectories(table: Table, column: str, answers: Answers) -> Figure:
     row = f"{READING_TITLES['votes']}, observer"
     figure, panels = _figure(len(settings), 10, 3)
     for axes, setting in zip(panels, settings, strict=True):
-        series = [running_scores(answer) for _, answer, _ in answered(table, _slot(table, setting, row, column), answers)]
+        series = [
+            running_scores(answer) for _, answer, _ in answered(table, _slot(table, setting, row, column), answers)
+        ]
         if series:
             numbers, clients = series[0][0], series[0][1].shape[1]
             for client in range(clients):
@@ -235,6 +240,10 @@ def _legend(figure: Figure, panels: Sequence[Axes]) -> None:
         if not axes.lines or not axes.get_legend_handles_labels()[0]:
             axes.text(0.5, 0.5, "not run", ha="center", va="center", color="0.5", transform=axes.transAxes)
             axes.set_xticks([])
-    entries = {label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    entries = {
+        label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
     if entries:
-        figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=min(4, max(2, len(panels))), fontsize=8)
+        figure.legend(
+            entries.values(), entries.keys(), loc="outside lower center", ncols=min(4, max(2, len(panels))), fontsize=8
+        )

@@ -14,7 +14,7 @@ from fedcoast.lab.tables.answers import Answers
 from fedcoast.lab.tables.board import Board, shown
 from fedcoast.lab.tables.findings import Finding, find
 from fedcoast.lab.tables.jobs import Job, Outcome, recorded
-from fedcoast.lab.tables.pages import grids, headline, page, refresh
+from fedcoast.lab.tables.pages import grids, ground, headline, page, refresh
 from fedcoast.lab.tables.plans import Table
 from fedcoast.lab.tables.pools import Submit
 from fedcoast.lab.tables.questions import Question
@@ -113,9 +113,9 @@ def write(tables: Sequence[Table], places: Places, command: Callable[[Table], st
         write_record(places.results / f"{table.name}.json", table, findings, answers, command(table))
         text = page(table, findings, answers, command(table))
         write_whole(places.results / f"{table.name}.md", _writer(text))
-        parts[table.name] = grids(findings).replace("## ", "#### ")
+        parts[table.name] = f"{ground(table, answers)}\n\n{grids(findings)}".replace("## ", "#### ")
         if table.name == "table1":
-            parts["headline"] = headline(findings)
+            parts["headline"] = f"{headline(findings)} {ground(table, answers)}"
     for file in places.pages:
         refresh(file, parts)
     return found
