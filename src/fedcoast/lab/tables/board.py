@@ -1,7 +1,7 @@
 """What is being done: a live table on a terminal, a line for each finished job elsewhere."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ SHOWN = 8
 class Board:
     """Counts jobs by kind, and guesses what is left from what the finished ones of a kind took."""
 
-    def __init__(self, waiting: list[str], workers: int) -> None:
+    def __init__(self, waiting: Sequence[str], workers: int) -> None:
         self._waiting: dict[str, int] = {}
         for kind in waiting:
             self._waiting[kind] = self._waiting.get(kind, 0) + 1
@@ -37,6 +37,12 @@ class Board:
         line = f"{kind}, {outcome.job.experiment.name}, {outcome.seconds:.0f} s: {what}"
         self._last = [*self._last, line][-SHOWN:]
         return line
+
+    def given_up(self, kinds: Sequence[str]) -> None:
+        """Take note that these will not be done."""
+        for kind in kinds:
+            self._waiting[kind] -= 1
+            self._wanted[kind] -= 1
 
     @property
     def left(self) -> float | None:

@@ -25,6 +25,9 @@ from fedcoast.rounds import read_about, replay
 from fedcoast.rounds.folder import ROUNDS, is_run
 
 
+RUN = "run"  # the name of an error that is of the run and not of one question
+
+
 @dataclass(frozen=True)
 class Job:
     """A run and what to ask about it; the answers are named by the questions' keys. `trains` is what is expected."""
@@ -57,6 +60,11 @@ class Outcome:
     errors: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
 
+    @property
+    def runs(self) -> bool:
+        """Whether the run can be asked about at all."""
+        return RUN not in self.errors
+
 
 def recorded(experiment: Experiment, runs: Path) -> bool:
     """Whether the run is there to its last round."""
@@ -79,7 +87,7 @@ def do(job: Job) -> Outcome:
             for asked in _together(job.questions):
                 _ask(job, asked, kept, errors)
     except FedcoastError as error:
-        errors["run"] = str(error)
+        errors[RUN] = str(error)
     return Outcome(job, kept, errors, time.perf_counter() - begun)
 
 

@@ -115,7 +115,7 @@ def _counted(findings: Sequence[Finding]) -> str:
 
 
 def ground(table: Table, answers: Answers) -> str:
-    """What the configurations stand on, in a line: the data's own titles, which say where they are not the published."""
+    """What the configurations stand on, in a line; the titles of data say where they are not the published ones."""
     titles: dict[str, str] = {}
     for slot in table.slots:
         name = configuration_of(slot.experiment)

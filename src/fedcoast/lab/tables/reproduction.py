@@ -13,7 +13,7 @@ from fedcoast.lab.experiment import Experiment
 from fedcoast.lab.tables.answers import Answers
 from fedcoast.lab.tables.board import Board, shown
 from fedcoast.lab.tables.findings import Finding, find
-from fedcoast.lab.tables.jobs import Job, Outcome, recorded
+from fedcoast.lab.tables.jobs import RUN, Job, Outcome, recorded
 from fedcoast.lab.tables.pages import grids, ground, headline, page, refresh
 from fedcoast.lab.tables.plans import Table
 from fedcoast.lab.tables.pools import Submit
@@ -85,8 +85,10 @@ def work(
                     answers.keep(outcome.job.experiment, name, kept)
                 outcomes.append(outcome)
                 tell(board.finished(kinds[id(job)], outcome))
-                if later:
+                if later and outcome.runs:
                     waiting[submit(later[0])] = later
+                else:
+                    board.given_up([kinds[id(job)] for job in later])
     return outcomes
 
 
@@ -99,7 +101,7 @@ def _result(future: "Future[Outcome]", job: Job) -> Outcome:
             " answered is kept: the same command goes on"
         ) from None
     except Exception as error:  # a machine that was lost, a fault in a method: the other jobs go on
-        return Outcome(job, errors={"job": f"{type(error).__name__}: {error}"})
+        return Outcome(job, errors={RUN: f"{type(error).__name__}: {error}"})
 
 
 def write(tables: Sequence[Table], places: Places, command: Callable[[Table], str]) -> dict[str, list[Finding]]:
