@@ -3,10 +3,9 @@
 import sys
 from pathlib import Path
 
-from little_tables import little_table, reproduce
-
 from fedcoast.lab.tables.pools import processes
 from fedcoast.lab.tables.reproduction import Places
+from little_tables import little_table, reproduce
 
 if __name__ == "__main__":
     runs, results, rounds = sys.argv[1:]

@@ -1,7 +1,7 @@
 import pytest
-from little_tables import little_table, reproduce
 
 from fedcoast.lab.tables.reproduction import Places
+from little_tables import little_table, reproduce
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@ import math
 
 import numpy as np
 import pytest
-from little_tables import SMALL, reproduce
 
 from fedcoast.lab.experiment import Experiment
 from fedcoast.lab.tables.answers import Answer
@@ -11,6 +10,7 @@ from fedcoast.lab.tables.findings import find
 from fedcoast.lab.tables.paper_tables import TABLES
 from fedcoast.lab.tables.plots import draw
 from fedcoast.lab.tables.reproduction import Places
+from little_tables import SMALL, reproduce
 
 ANSWER = Answer({}, [3.0, 1.0], [3, 2], {"3": [1.0, None], "1": [2.0, 0.5], "2": [0.0, 0.5]}, 0.0, None)
 

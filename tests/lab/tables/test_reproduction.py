@@ -3,7 +3,6 @@ import random
 import shutil
 
 import pytest
-from little_tables import at_once, little_table, reproduce
 from typer.testing import CliRunner
 
 from fedcoast.cli import app
@@ -12,6 +11,7 @@ from fedcoast.lab.tables.answers import FACTS
 from fedcoast.lab.tables.jobs import RUN, do, recorded
 from fedcoast.lab.tables.pages import refresh
 from fedcoast.lab.tables.reproduction import Places, missing, write
+from little_tables import at_once, little_table, reproduce
 
 TIMES = ("seconds", "made")
 

@@ -24,7 +24,6 @@ from fedcoast.lab.utility import utility_for
 from fedcoast.rounds import read_about, replay
 from fedcoast.rounds.folder import ROUNDS, is_run
 
-
 RUN = "run"  # the name of an error that is of the run and not of one question
 
 

@@ -48,10 +48,10 @@ def _grid(findings: Sequence[Finding]) -> str:
     for row, found in rows.items():
         cells = [cell(found[column]) if column in found else "–" for column in columns]
         lines.append([row, *cells] + ([_average(list(found.values()))] if several else []))
-    return "\n".join(map(_line, lines))
+    return "\n".join(map(markdown_line, lines))
 
 
-def _line(cells: Sequence[str]) -> str:
+def markdown_line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
@@ -96,11 +96,11 @@ def headline(findings: Sequence[Finding]) -> str:
     """Table 1 in short: a row for each method, a column for each setting, averaged over the configurations run."""
     settings = list(dict.fromkeys(finding.slot.section for finding in findings))
     rows = list(dict.fromkeys(finding.slot.row for finding in findings))
-    lines = [_line(["", *settings, "mean"]), _line(["---"] * (len(settings) + 2))]
+    lines = [markdown_line(["", *settings, "mean"]), markdown_line(["---"] * (len(settings) + 2))]
     for row in rows:
         chosen = [finding for finding in findings if finding.slot.row == row]
         by_setting = [[finding for finding in chosen if finding.slot.section == setting] for setting in settings]
-        lines.append(_line([row, *map(_average, by_setting), _average(chosen)]))
+        lines.append(markdown_line([row, *map(_average, by_setting), _average(chosen)]))
     return "\n".join(lines) + "\n\n" + _counted(findings)
 
 
@@ -129,7 +129,7 @@ def ground(table: Table, answers: Answers) -> str:
 def _trained(table: Table, answers: Answers) -> str:
     """The sizes of what was trained and of what SV was given."""
     heads = ["configuration", "aggregation", "clients", "rounds", "local training in a round", "images that value SV"]
-    lines: dict[str, None] = {_line(heads): None, _line(["---"] * len(heads)): None}
+    lines: dict[str, None] = {markdown_line(heads): None, markdown_line(["---"] * len(heads)): None}
     for slot in table.slots:
         for run in table.runs(slot):
             if answers.facts(run) is None:
@@ -137,7 +137,7 @@ def _trained(table: Table, answers: Answers) -> str:
             amount = f"{run.steps} steps" if run.steps else f"{run.epochs:g} epochs"
             local = f"{amount} of {run.batch}, {run.optimiser} at {run.learning_rate:g}"
             sizes = [str(run.clients), str(run.rounds), local, f"at most {validation_images(run)}"]
-            lines[_line([configuration_of(run), run.aggregation, *sizes])] = None
+            lines[markdown_line([configuration_of(run), run.aggregation, *sizes])] = None
     return "\n".join(["## What was trained", "", *lines]) if len(lines) > 2 else ""
 
 

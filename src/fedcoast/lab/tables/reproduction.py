@@ -12,6 +12,7 @@ from fedcoast.errors import FedcoastError
 from fedcoast.lab.experiment import Experiment
 from fedcoast.lab.tables.answers import Answers
 from fedcoast.lab.tables.board import Board, shown
+from fedcoast.lab.tables.claims import claims, faults
 from fedcoast.lab.tables.findings import Finding, find
 from fedcoast.lab.tables.jobs import RUN, Job, Outcome, recorded
 from fedcoast.lab.tables.pages import grids, ground, headline, page, refresh
@@ -118,6 +119,8 @@ def write(tables: Sequence[Table], places: Places, command: Callable[[Table], st
         parts[table.name] = f"{ground(table, answers)}\n\n{grids(findings)}".replace("## ", "#### ")
         if table.name == "table1":
             parts["headline"] = f"{headline(findings)} {ground(table, answers)}"
+            parts["faults"] = faults(findings)
+    parts["claims"] = claims(found)
     for file in places.pages:
         refresh(file, parts)
     return found
