@@ -39,6 +39,10 @@ class Claim:
     first: Side
     second: Side
 
+    def in_mode(self, mode: str) -> bool:
+        """Whether the rows are of this mode: those that do not say are in-loop."""
+        return mode == "in-loop" or "{mode}" in self.first.row
+
 
 CLAIMS = (
     *(
@@ -74,7 +78,10 @@ def claims(found: Mapping[str, Sequence[Finding]]) -> str:
     lines = [["table", "difference", "published", *heads], ["---"] * (3 + len(heads))]
     for claim in CLAIMS:
         if claim.table in found:
-            cells = [_difference(claim, found[claim.table], *column) for column in columns]
+            cells = [
+                _difference(claim, found[claim.table], title, mode) if claim.in_mode(mode) else "–"
+                for title, mode in columns
+            ]
             lines.append([claim.table.removeprefix("table"), claim.words, _published(claim, found), *cells])
     return "\n".join(map(markdown_line, lines))
 
