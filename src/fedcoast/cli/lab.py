@@ -53,7 +53,8 @@ def simulate(
     model: Annotated[str, typer.Option(help="mlp, tiny-resnet, convnet, resnet4 or resnet18.")] = "tiny-resnet",
     setting: Setting = "noise",
     aggregation: Annotated[
-        Literal["fedavg", "pruned", "fedavgm", "fedadam"], typer.Option(help="How the server puts uploads together.")
+        Literal["fedavg", "pruned", "sparse", "fedavgm", "fedadam"],
+        typer.Option(help="How the server puts uploads together."),
     ] = "fedavg",
     preset: Annotated[Literal["quick", "long", "paper"], typer.Option(help="How much training.")] = "quick",
     clients: Clients = 5,
