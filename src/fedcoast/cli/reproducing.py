@@ -21,17 +21,17 @@ def reproduce(
     seeds: Annotated[int, typer.Option(help="Runs of each experiment: seeds 0, 1, …")] = 3,
     runs: Annotated[Path, typer.Option(help="Where run folders are, and new ones go to.")] = Path("runs"),
     results: Annotated[
-        Path | None, typer.Option(help="Where answers, JSON and pages go [default: results, or results/PRESET].")
+        Path | None, typer.Option(help="Where answers, JSON and pages go (results, or results/PRESET, if not given).")
     ] = None,
     only_recorded: Annotated[
         bool, typer.Option("--only-recorded", help="Train nothing: ask about the runs that are there.")
     ] = False,
-    workers: Annotated[int, typer.Option(help="Processes, one core each [default: one a core].")] = 0,
+    workers: Annotated[int, typer.Option(help="Processes, one core each (0: one a core).")] = 0,
     ray: Annotated[
         str | None, typer.Option(help="The address of a Ray cluster to do it all; local starts one.")
     ] = None,
     images: Annotated[
-        Path | None, typer.Option(help="Where pictures go [default: images, beside the results].")
+        Path | None, typer.Option(help="Where pictures go (images, beside the results, if not given).")
     ] = None,
     page: Annotated[
         list[Path] | None, typer.Option(help="A page whose marked parts (<!-- begin: table1 -->) are made new.")
@@ -39,7 +39,7 @@ def reproduce(
 ) -> None:
     """Train what is missing of the paper's tables, ask all methods, and write ours beside the published numbers.
 
-    Stopped at any moment, the same command goes on; what was trained or answered is not done again.
+    TABLES are table1 … table6, beyond, or all. Stopped at any moment, the same command goes on; what was trained or answered is not done again.
     """
     for module, extra in (("torch", "lab"), ("sklearn", "lab"), ("matplotlib", "plots")):
         require(module, extra=extra)
