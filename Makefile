@@ -18,7 +18,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all,dev]'
 	touch $(STAMP)
 
-demo: install  ## train a real federation, assess it, print the ranking
+demo: install  ## train a real federation, assess and rank it, write a report
 	$(BIN)/fedcoast demo
 
 test: install  ## the tests
