@@ -67,7 +67,7 @@ def heat_map(findings: Sequence[Finding]) -> Figure:
     """Every method in every setting, averaged over the configurations that were run; the paper's average below it."""
     rows = list(dict.fromkeys(finding.slot.row for finding in findings))
     settings = list(dict.fromkeys(finding.slot.section for finding in findings))
-    figure, (axes,) = _figure(1, 7.2, 0.42 * len(rows) + 1.2)
+    figure, (axes,) = _figure(1, 9.5, 0.42 * len(rows) + 1.2)
     means = np.full((len(rows), len(settings)), np.nan)
     for y, row in enumerate(rows):
         for x, setting in enumerate(settings):
@@ -75,7 +75,7 @@ def heat_map(findings: Sequence[Finding]) -> Figure:
             mean, there, wanted = average(chosen)
             printed = published_average(chosen)
             small = [] if printed is None else [f"paper {two(printed)}"]
-            small += [f"{there} of {wanted} run"] if 0 < there < wanted else []
+            small += [f"{there} of {wanted}"] if 0 < there < wanted else []
             if mean is not None:
                 means[y, x] = mean
             ours = "not run" if mean is None else two(mean)
@@ -239,7 +239,8 @@ def _legend(figure: Figure, panels: Sequence[Axes]) -> None:
     for axes in panels:
         if not axes.lines or not axes.get_legend_handles_labels()[0]:
             axes.text(0.5, 0.5, "not run", ha="center", va="center", color="0.5", transform=axes.transAxes)
-            axes.set_xticks([])
+            axes.tick_params(left=False, labelleft=False, bottom=False, labelbottom=False)
+            axes.grid(visible=False)
     entries = {
         label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
