@@ -22,10 +22,10 @@ demo: install  ## train a real federation, assess and rank it, write a report
 	$(BIN)/fedcoast demo
 
 test: install  ## the tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-all: install  ## the tests, slow ones included
-	$(BIN)/python -m pytest -m ''
+	$(BIN)/python -m pytest -n auto --dist loadfile -m ''
 
 lint: install  ## ruff, and the import contracts
 	$(BIN)/ruff check .
