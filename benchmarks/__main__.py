@@ -4,7 +4,7 @@ import argparse
 import subprocess
 import sys
 
-from benchmarks import batch_norm, coverage, curves, flower, flower_training, presets, training
+from benchmarks import batch_norm, chain, coverage, curves, flower, flower_training, presets, training
 
 
 def main() -> None:
@@ -12,7 +12,16 @@ def main() -> None:
     parser.add_argument("--smoke", action="store_true", help="tiny sizes: does it run, not how fast")
     smoke = parser.parse_args().smoke
     _speed(smoke)
-    for run in (training.run, flower_training.start, flower.run, batch_norm.run, curves.run, presets.run, coverage.run):
+    for run in (
+        training.run,
+        flower_training.start,
+        flower.run,
+        batch_norm.run,
+        curves.run,
+        presets.run,
+        coverage.run,
+        chain.run,
+    ):
         run(smoke)
 
 

@@ -92,9 +92,9 @@ def take_live(chromium: Browser, run: Path, recorder: Recorder, rounds) -> None:
 def take_terminal(run: Path) -> None:
     follower = Follower(run, title="Reading digits")
     follower.catch_up()
-    console = Console(record=True, width=112, file=io.StringIO(), force_terminal=True)
+    console = Console(record=True, width=116, file=io.StringIO(), force_terminal=True)
     console.print("[bold]$[/bold] fedcoast watch runs/digits")
-    console.print(screen(follower))
+    console.print(screen(follower, console.width))
     without_fonts = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)  # they would be fetched
     (IMAGES / "report-terminal.svg").write_text(
         console.export_svg(title="fedcoast watch", code_format=without_fonts), encoding="utf-8"
@@ -104,7 +104,11 @@ def take_terminal(run: Path) -> None:
 def opened(chromium: Browser, address: str, **options) -> Page:
     page = chromium.new_context(**options).new_page()
     page.goto(address)
-    page.wait_for_selector("html[data-drawn=all]", timeout=60_000)
+    for figure in page.locator("[data-figure]").all():  # each is drawn when it comes near
+        figure.scroll_into_view_if_needed()
+        page.wait_for_selector(f"#{figure.get_attribute('id')}[data-drawn]", timeout=60_000)
+    page.evaluate("scrollTo({top: 0, behavior: 'instant'})")
+    page.wait_for_timeout(300)
     return page
 
 

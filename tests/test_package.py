@@ -43,6 +43,9 @@ HEAVY = [
     "starlette",
     "PIL",
     "matplotlib",
+    "tensorboard",
+    "mlflow",
+    "wandb",
 ]
 
 

@@ -34,8 +34,11 @@ def report(record, tmp_path_factory):
     return file.as_uri()
 
 
-def drawn(page):
-    page.wait_for_selector("html[data-drawn=all]", timeout=60_000)
+def drawn(page, *names):
+    """Wait until these figures are drawn, the ranking if none is named; each is drawn when it comes near."""
+    for name in names or ("ranking",):
+        page.locator(f"#figure-{name}").scroll_into_view_if_needed()
+        page.wait_for_selector(f"#figure-{name}[data-drawn]", timeout=60_000)
     return page
 
 
@@ -50,11 +53,11 @@ def column(page, head):
 
 
 def number(text):
-    return float(text.replace("−", "-").replace(",", "").replace("\xa0%", ""))
+    return float(text.replace("−", "-").replace(",", "").replace("%", ""))
 
 
 def test_the_report_opens_from_disk_without_a_network_and_without_a_complaint(visit, report):
-    page = drawn(visit(report))
+    page = drawn(visit(report), *FIGURES)
     assert page.requests == [report]
     assert page.complaints == []
 
@@ -73,10 +76,9 @@ def test_the_right_numbers_are_in_the_right_order(visit, report, record):
 
 
 def test_every_plot_draws(visit, report):
-    page = drawn(visit(report))
+    page = visit(report)
     for name in FIGURES:
-        figure = page.locator(f"#figure-{name}")
-        figure.scroll_into_view_if_needed()
+        figure = drawn(page, name).locator(f"#figure-{name}")
         marks = figure.locator(".point, .js-line, .heatmaplayer image, .bars path")
         assert marks.count() >= 1, name
         box = figure.locator(".main-svg").first.bounding_box()
@@ -95,7 +97,7 @@ def test_hovering_shows_the_numbers(visit, report, record):
     text = hover.text_content()
     assert best.name in text
     assert f"{best.score:,}" in text
-    page.locator("#figure-heat-map").scroll_into_view_if_needed()
+    drawn(page, "heat-map")
     box = page.locator("#figure-heat-map .heatmaplayer image").bounding_box()
     page.mouse.move(box["x"] + 5, box["y"] + 5)
     hover = page.locator("#figure-heat-map .hoverlayer .hovertext")
@@ -130,13 +132,12 @@ def test_searching_leaves_those_who_fit(visit, report):
 
 
 def test_a_client_can_be_picked_out_of_the_timeline(visit, report):
-    page = drawn(visit(report))
+    page = drawn(visit(report), "timeline")
     widths = "e => e.data.map(t => t.line.width)"
     assert len(set(page.locator("#figure-timeline").evaluate(widths))) == 1
     page.get_by_role("button", name="bob", exact=True).click()
     assert page.get_by_role("button", name="bob", exact=True).get_attribute("aria-pressed") == "true"
-    page.wait_for_timeout(200)
-    assert len(set(page.locator("#figure-timeline").evaluate(widths))) == 2
+    assert len(set(drawn(page, "timeline").locator("#figure-timeline").evaluate(widths))) == 2
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -153,17 +154,28 @@ def test_light_and_dark_follow_the_system_and_the_button(visit, report, scheme):
     assert (before > 600) == (scheme == "light")
     page.locator("#theme").click()
     assert (brightness() > 600) != (scheme == "light")
-    page.wait_for_timeout(1500)
+    drawn(page)
     assert label() != ink
     assert page.complaints == []
 
 
 def test_a_phone_has_no_sideways_scrolling_of_the_page(visit, report):
-    page = drawn(visit(report, **PHONE))
+    page = drawn(visit(report, **PHONE), *FIGURES)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     for name in FIGURES:
         assert page.locator(f"#figure-{name} .main-svg").first.bounding_box()["width"] <= 390
     assert page.complaints == []
+
+
+def test_very_long_names_leave_room_for_the_numbers(visit, tmp_path):
+    clients = ("x" * 180, "A hospital trust " * 8, "ann")
+    write(survey(federation(rounds=12, clients=clients), title="y" * 150), tmp_path / "long.html")
+    page = drawn(visit((tmp_path / "long.html").as_uri(), **PHONE), "ranking", "heat-map")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.locator("#figure-heat-map .heatmaplayer image").bounding_box()["width"] > 180
+    for row in page.locator("#ranking-table tbody tr").all():
+        assert row.bounding_box()["height"] < 120
+    assert names(page)[0] == clients[0]
 
 
 def test_a_screen_reader_finds_its_way(visit, report):
@@ -180,12 +192,38 @@ def test_a_screen_reader_finds_its_way(visit, report):
     assert page.locator("#ranking-table th[scope=row]").count() == 4
     for button in page.get_by_role("button").all():
         assert button.evaluate("b => b.textContent.trim() || b.ariaLabel")
+    numbers = {"heat-map": "credits", "timeline": "credits", "ranking": "ranking", "shares": "ranking"}
+    for name in FIGURES:
+        table = page.locator(f"#{numbers.get(name, name)}-table")
+        assert table.locator("tbody tr").count() >= 2, f"the numbers of {name}, for who cannot see it"
+        assert table.locator("thead th[scope=col]").count() > 2
+
+
+def test_whatever_has_the_focus_shows_it(visit, report):
+    page = visit(report)
+    page.locator("#theme").focus()
+    seen = set()
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        tag, style, width = page.evaluate(
+            "(s => [document.activeElement.tagName, s.outlineStyle, parseFloat(s.outlineWidth)])"
+            "(getComputedStyle(document.activeElement))"
+        )
+        if tag == "BODY":
+            break
+        assert style == "solid", tag
+        assert width >= 2, tag
+        seen.add(tag)
+    assert {"A", "INPUT", "BUTTON", "DIV", "SUMMARY"} <= seen
 
 
 def test_it_prints_in_light_with_all_figures_within_the_paper(visit, report):
     page = drawn(visit(report, color_scheme="dark"))
+    assert page.locator("#figure-agreement .main-svg").count() == 0, "not near yet, so not drawn yet"
     pdf = page.pdf(format="A4")
     assert pdf.startswith(b"%PDF")
+    for name in FIGURES:
+        assert page.locator(f"#figure-{name} .main-svg").count() > 0, name
     page.emulate_media(media="print")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert not page.locator("nav").is_visible()
@@ -195,7 +233,9 @@ def test_it_prints_in_light_with_all_figures_within_the_paper(visit, report):
 def test_names_that_would_do_harm_are_text_everywhere(visit, tmp_path):
     record = nasty()
     write(record, tmp_path / "nasty.html")
-    page = drawn(visit((tmp_path / "nasty.html").as_uri()))
+    page = drawn(
+        visit((tmp_path / "nasty.html").as_uri()), "heat-map", "layers", "above", "shares", "timeline", "ranking"
+    )
     assert page.complaints == []
     assert page.locator("img").count() == 0
     assert sorted(names(page)) == sorted(standing.name for standing in record.standings)
@@ -206,6 +246,7 @@ def test_names_that_would_do_harm_are_text_everywhere(visit, tmp_path):
     assert cell.evaluate("e => getComputedStyle(e).unicodeBidi") == "isolate"
     legend = page.locator("#figure-timeline .legendtext").all_text_contents()
     assert any(text.startswith("<script>alert(1)</") for text in legend)
+    assert "$&{x}%{y}" in legend
     page.get_by_role("button", name=SCRIPT).click()
     page.get_by_label("Find a client").fill("<script>")
     assert SCRIPT in names(page)
@@ -228,14 +269,26 @@ def thousand(tmp_path_factory):
 
 
 def test_a_thousand_clients_and_rounds_open_within_three_seconds(visit, thousand):
-    """From the address to the ranking as a table and as a figure. What lies further down is drawn meanwhile."""
+    """From the address to the ranking as a table and as a figure; what lies further down is drawn when it comes near.
+
+    A busy machine stretches the time by the clock, so the best of a few counts, and the work itself is bounded too.
+    """
     assert thousand.stat().st_size < 15e6
-    times = []
-    for _ in range(3):
-        page = drawn(visit(thousand.as_uri()))
+    times, work = [], []
+    while len(times) < 3 or (min(times) > 2 and len(times) < 8):
+        page = visit("about:blank")
+        probe = page.context.new_cdp_session(page)
+        probe.send("Performance.enable", {"timeDomain": "threadTicks"})
+        page.goto(thousand.as_uri())
+        drawn(page)
+        metrics = {entry["name"]: entry["value"] for entry in probe.send("Performance.getMetrics")["metrics"]}
         times.append(page.evaluate("performance.getEntriesByName('drawn ranking')[0].startTime") / 1000)
+        work.append(metrics["TaskDuration"])
         assert page.complaints == []
+        page.context.close()
+    print(f"seconds to the ranking {sorted(times)}, of work {sorted(work)}")
     assert min(times) < 3, times
+    assert min(work) < 1.5, work
 
 
 def test_of_a_thousand_clients_the_ends_are_shown_and_anyone_is_found(visit, thousand):
@@ -249,10 +302,12 @@ def test_of_a_thousand_clients_the_ends_are_shown_and_anyone_is_found(visit, tho
     assert scores == sorted(scores)
     page.get_by_label("Find a client").fill("hospital-0777")
     assert names(page) == ["hospital-0777"]
-    before = page.locator("#figure-timeline").evaluate("e => e.data.length")
+    before = drawn(page, "timeline").locator("#figure-timeline").evaluate("e => e.data.length")
     page.get_by_role("button", name="hospital-0777").click()
-    page.wait_for_timeout(500)
-    assert page.locator("#figure-timeline").evaluate("e => e.data.length") in (before, before + 1)
+    timeline = drawn(page, "timeline").locator("#figure-timeline")
+    assert timeline.evaluate("e => e.data.length") == before + 1
+    end = timeline.evaluate("e => [e.data.at(-1).name, e.data.at(-1).y.at(-1)]")
+    assert end == ["hospital-0777", number(column(page, "score")[0])]
     page.get_by_label("Find a client").fill("")
     page.get_by_role("button", name="Show everyone").click()
     assert page.locator("#ranking-table tbody tr:visible").count() == 1000

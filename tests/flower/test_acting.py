@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from flwr.serverapp.strategy import FedAvg
 
-from fedcoast import BadSetting, CoAst
+from fedcoast import BadSetting, CoAst, Recorder
+from fedcoast.audit import verify
 from fedcoast.flower import Observed, drop_negative
 from flower.handmade import federation, record, small_model
 
@@ -45,6 +46,8 @@ def test_a_dropped_client_moves_nothing_and_is_still_assessed(caplog):
     np.testing.assert_allclose(second.end["fc.bias"], mean(grid, 2, second.start, [30, 20, 10, 0]), rtol=1e-5)
     assert "partition-3" in second.clients
     assert second.weights == {"partition-0": 30, "partition-1": 20, "partition-2": 10, "partition-3": 0}
+    assert second.metrics["fedcoast/factor/partition-3"] == 0
+    assert not any("factor" in name for name in first.metrics)
     assert coast.assessment().seen["partition-3"] == 3
     assert "depend on each other" in caplog.text
     assert "round 2: acted on scores, weights times {'partition-3': 0.0}" in caplog.text
@@ -105,3 +108,20 @@ def test_drop_negative_wants_a_round(after):
 def test_act_must_be_a_function():
     with pytest.raises(BadSetting, match="act is a function"):
         Observed(FedAvg(), CoAst(), act="drop")
+
+
+def test_what_was_recorded_of_an_acting_federation_is_verified_with_its_credits_and_decisions(tmp_path):
+    coast = CoAst(keep=0.3, horizon=1)
+    with Recorder(tmp_path / "run", ledger=coast) as recorder:
+        strategy = Observed(FedAvg(), coast, recorder, act=lambda number, answers: {"partition-3": 0.5})
+        strategy.start(federation(), record(small_model()), num_rounds=3)
+        head = recorder.head
+    found = verify(tmp_path / "run", head=head)
+    assert found.agrees, found.findings
+    assert len(found.confirmed) == 2
+    path = tmp_path / "run" / "rounds" / "0000000002" / "round.json"
+    path.write_text(
+        path.read_text().replace('"fedcoast/factor/partition-3": 0.5', '"fedcoast/factor/partition-3": 1.0')
+    )
+    (finding,) = verify(tmp_path / "run").findings
+    assert finding.what == "was changed: what it says about metrics"

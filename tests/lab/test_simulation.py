@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from fedcoast import BadFile, CoAst, read_about, replay
+from fedcoast.audit import verify
 from fedcoast.lab.experiment import Experiment
 from fedcoast.lab.federation import Federation
 from fedcoast.lab.simulation import experiment_of, simulate
@@ -136,6 +137,9 @@ def test_server_state_is_kept_for_the_last_two_rounds_only(tmp_path):
         "0000000004.safetensors",
         "0000000005.safetensors",
     ]
+    found = verify(tmp_path)
+    assert found.agrees, found.findings
+    assert list(found.outside) == ["server"], "it is no part of what happened, and said to be outside of the chain"
 
 
 def test_metrics_are_numbers_of_the_model_that_is_recorded(tmp_path):

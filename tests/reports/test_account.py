@@ -195,12 +195,12 @@ def test_the_findings_name_the_best_the_worst_and_what_is_pending():
     text = said(findings(small()))
     assert text.startswith("Most was contributed by ann")
     assert "least by cid" in text
-    assert "Not final yet: round 29–30." in text
+    assert "Not final yet: rounds 29–30." in text
 
 
 def test_no_rounds_and_one_client_have_words_too():
     assert "No round has a final credit yet" in said(findings(small(rounds=2)))
-    assert "Waiting: round 1–2." in said(findings(small(rounds=2)))
+    assert "Waiting: rounds 1–2." in said(findings(small(rounds=2)))
     assert "There is one client: ann" in said(findings(small(clients=("ann",))))
 
 

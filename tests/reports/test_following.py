@@ -174,9 +174,23 @@ def test_a_terminal_that_is_too_low_shows_both_ends(tmp_path):
     record(tmp_path / "run", federation(rounds=4, clients=tuple(f"c{n:02}" for n in range(30))))
     follower = Follower(tmp_path / "run")
     follower.catch_up()
-    lines = printed(screen(follower, height=20)).splitlines()
+    lines = printed(screen(follower, 80, 20)).splitlines()
     assert len(lines) <= 21
     assert any("│   30 │" in line for line in lines)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
+def test_a_terminal_of_any_width_shows_a_client_in_one_line_with_its_whole_range(tmp_path, width):
+    clients = ("x" * 100, "مستشفى القاهرة", "<script>alert(1)</script>")
+    record(tmp_path / "run", federation(rounds=30, clients=clients))
+    follower = Follower(tmp_path / "run")
+    follower.catch_up()
+    lines = printed(screen(follower, width), width).splitlines()
+    rows = [line for line in lines if "●" in line and line.startswith("│")]
+    assert len(rows) == 3
+    assert all(len(line) <= width + 2 for line in lines)  # and two marks of no width around the Arabic name
+    assert "\u2068مستشفى القاهرة\u2069" in rows[1]
+    assert "<script>aler" in rows[2]
 
 
 def test_a_name_that_would_drive_the_terminal_is_text(tmp_path):

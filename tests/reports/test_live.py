@@ -102,6 +102,37 @@ def test_news_reach_every_viewer_from_one_assessor(tmp_path):
             connection.close()
 
 
+def test_a_viewer_that_does_not_read_holds_up_nobody(tmp_path):
+    rounds = federation(rounds=8)
+    with Recorder(tmp_path / "run") as recorder, served(tmp_path / "run") as port:
+        for round in rounds[:5]:
+            recorder.observe(round)
+        asleep = [http.client.HTTPConnection("127.0.0.1", port, timeout=10) for _ in range(5)]
+        for connection in asleep:
+            connection.request("GET", "/events")
+        for round in rounds[5:]:
+            recorder.observe(round)
+            eventually(lambda round=round: seen(port)["status"]["text"] == f"Live: round {round.number}")
+        for connection in asleep:
+            connection.close()
+
+
+def test_a_state_that_cannot_be_shown_is_logged_and_the_next_one_is_shown(tmp_path, monkeypatch, caplog):
+    rounds = federation(rounds=6)
+    with Recorder(tmp_path / "run") as recorder:
+        for round in rounds[:4]:
+            recorder.observe(round)
+        with served(tmp_path / "run") as port:
+            eventually(lambda: seen(port)["status"]["text"] == "Live: round 4")
+            with monkeypatch.context() as broken:
+                broken.setattr(live, "view", lambda account: 1 / 0)
+                recorder.observe(rounds[4])
+                eventually(lambda: "cannot be shown" in caplog.text)
+            assert seen(port)["status"]["text"] == "Live: round 4"
+            recorder.observe(rounds[5])
+            eventually(lambda: seen(port)["status"]["text"] == "Live: round 6")
+
+
 def _next(answer):
     """The data of the next event."""
     while not (line := answer.readline().decode()).startswith("data:"):

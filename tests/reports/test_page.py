@@ -10,6 +10,7 @@ from importlib.machinery import PathFinder
 
 import numpy as np
 import pytest
+from plotly.offline import get_plotlyjs
 
 from accounts import MADE, NASTY, RIGHT_TO_LEFT, SCRIPT, large, nasty, small
 from fedcoast import Assessment, BadSetting
@@ -18,11 +19,12 @@ from fedcoast.errors import MissingExtra
 from fedcoast.reports import browser, plots
 from fedcoast.reports.forms import to_csv, to_json, write
 from fedcoast.reports.markdown import markdown
-from fedcoast.reports.page import live_page, page, view
+from fedcoast.reports.page import live_page, page, plotly_js, view
 from fedcoast.reports.palette import LINES, NAMED, partners
 from fedcoast.reports.survey import conclude, survey
 from federations import federation, with_upload
 
+PLOTLY = "79542150855a52c567260e3137095dbe2b744e6d702a5cabe67da246942fba7a"  # plotly.js-cartesian-dist-min 4.1.1
 VOID = {"meta", "input", "img", "br", "link", "hr"}
 
 
@@ -138,21 +140,21 @@ def test_the_policy_lets_run_exactly_the_scripts_that_are_there(text):
     hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in read.scripts]
     runs = {digest for digest, kind in zip(hashes, kinds, strict=True) if kind != "application/json"}
     assert runs == allowed
-    assert kinds == ["application/json", "text/plain", None]
+    assert kinds == ["application/json", "text/plain", None, "application/json"]
 
 
 def test_names_that_would_do_harm_are_text_everywhere():
     text = page(nasty())
     read = Reader(text)
-    assert [tag for tag, _ in read.tags].count("script") == 3
+    assert [tag for tag, _ in read.tags].count("script") == 4
     assert not [tag for tag, _ in read.tags if tag == "img"]
     shown = {row[1] for row in read.rows["ranking-table"][1:]}
     assert shown == {*NASTY[:3], r"\u202egpj.exe", *NASTY[4:]}
-    assert f"<bdi>{RIGHT_TO_LEFT}</bdi>" in text
+    assert f'<bdi class="short">{RIGHT_TO_LEFT}</bdi>' in text
     assert read.heads[0] == SCRIPT
     held = json.loads(read.scripts[0])
     assert any("&lt;script&gt;" in label for label in held["figures"]["ranking"]["layout"]["yaxis"]["ticktext"])
-    assert "<" not in read.scripts[0]
+    assert "<" not in read.scripts[0] + read.scripts[3]
 
 
 def test_names_never_reach_plotly_as_markup_or_template():
@@ -171,7 +173,8 @@ def test_a_run_that_just_began_has_a_page_too(rounds):
 
 
 def test_one_client_and_equal_clients_have_a_page_too():
-    assert "Who is above whom" in Reader(page(small(clients=("ann",)))).heads
+    assert "Who is above whom" not in Reader(page(small(clients=("ann",)))).heads
+    assert "Who is above whom" in Reader(page(small(clients=("ann", "bob")))).heads
     same = Assessment("coast", {"a": 0, "b": 0}, {1: {"a": 0, "b": 0}}, seen={"a": 1, "b": 1})
     assert Reader(page(conclude(same))).open == []
 
@@ -193,17 +196,43 @@ def test_figures_hold_only_colours_that_have_a_dark_partner(record):
     assert len(lights) == len(set(lights))
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_text_can_be_read_on_its_ground(dark):
+def contrast(one, other):
+    """As WCAG 2 has it, of two colours as #rrggbb or as three numbers up to 255."""
+
     def luminance(colour):
-        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        parts = [int(colour[at : at + 2], 16) for at in (1, 3, 5)] if isinstance(colour, str) else colour
+        linear = [
+            part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in np.divide(parts, 255)
+        ]
         return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
 
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_contrast_is_what_the_standard_says():
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.478, abs=0.001)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_can_be_read_on_its_ground_and_lines_be_seen(dark):
     for ground in ("paper", "card"):
         for ink in ("ink", "soft", "accent", "up", "down"):
-            pair = sorted(luminance(NAMED[name][dark]) for name in (ink, ground))
-            assert (pair[1] + 0.05) / (pair[0] + 0.05) >= 4.5, (ink, ground)
+            assert contrast(NAMED[ink][dark], NAMED[ground][dark]) >= 4.5, (ink, ground)
+    for mark in LINES:
+        assert contrast(mark[dark], NAMED["paper"][dark]) >= 3, mark
+    for mark in ("up", "down", "soft"):
+        assert contrast(NAMED[mark][dark], NAMED["band"][dark]) >= 3, mark
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("end", ["high", "low"])
+def test_numbers_can_be_read_on_every_shade_of_a_heat_map(dark, end):
+    rgb = {name: np.array([int(NAMED[name][dark][at : at + 2], 16) for at in (1, 3, 5)]) for name in (end, "zero")}
+    for part in np.linspace(0, 1, 11):
+        shade = (1 - part) * rgb["zero"] + part * rgb[end]
+        assert contrast(NAMED["ink"][dark], shade) >= 4.5, (end, part)
 
 
 def test_a_thousand_clients_and_rounds_stay_small_and_nobody_is_missing():
@@ -217,6 +246,14 @@ def test_a_thousand_clients_and_rounds_stay_small_and_nobody_is_missing():
     assert np.allclose(sums[:, -1], [standing.score for standing in record.standings])
     assert "rounds share a column, which shows their mean" in text
     assert "places 16–80, mean" in seen["figures"]["heat-map"]["layout"]["yaxis"]["ticktext"]
+
+
+def test_the_library_in_the_page_is_the_published_one_and_fits_the_package_that_makes_the_figures():
+    library = plotly_js()
+    assert hashlib.sha256(library.encode()).hexdigest() == PLOTLY
+    drawn, made = (re.search(r"v(\d+)\.\d+\.\d+", text[:200])[1] for text in (library, get_plotlyjs()))
+    assert drawn == made, "take the plotly-cartesian.min.js of the same major version from the npm registry"
+    assert "</script" not in library
 
 
 def test_plots_stand_alone():

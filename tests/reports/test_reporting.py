@@ -34,7 +34,7 @@ def run(tmp_path):
 def test_a_run_becomes_a_report_whose_path_is_printed(run, tmp_path):
     done = fedcoast("report", run, "-o", tmp_path / "r.html", "--keep", 0.5)
     assert (done.exit_code, done.stdout) == (0, f"{tmp_path / 'r.html'}\n")
-    assert "<bdi>c1</bdi>" in (tmp_path / "r.html").read_text()
+    assert ">c1</bdi>" in (tmp_path / "r.html").read_text()
 
 
 @pytest.mark.parametrize("form", ["md", "csv", "json"])
@@ -71,6 +71,39 @@ def test_methods_are_compared(run, tmp_path):
     assert list(held["comparison"]["methods"]) == ["coast", "cosine", "norm"]
 
 
+def test_a_method_that_cannot_be_asked_leaves_its_reason_in_the_report(run, tmp_path):
+    fedcoast("report", run, "-o", tmp_path / "r.html", "--methods", "shapley,norm", "--keep", 0.5)
+    text = (tmp_path / "r.html").read_text()
+    assert "No answer from shapley: it needs validation data, and only a run of the lab comes with some" in text
+    fedcoast("report", run, "-o", tmp_path / "r.json", "--methods", "shapley", "--keep", 0.5)
+    assert list(json.loads((tmp_path / "r.json").read_text())["comparison"]["errors"]) == ["shapley"]
+
+
+@pytest.mark.slow
+def test_of_a_run_of_the_lab_methods_with_validation_data_are_compared_too(tmp_path):
+    from fedcoast.lab.federation import Federation
+    from fedcoast.lab.presets import preset
+    from fedcoast.lab.simulation import simulate
+
+    simulate(Federation(preset("quick", "digits", "mlp", rounds=4, clients=3)), tmp_path / "run")
+    fedcoast("report", tmp_path / "run", "-o", tmp_path / "r.json", "--methods", "shapley,dig-fl")
+    held = json.loads((tmp_path / "r.json").read_text())["comparison"]
+    assert (list(held["methods"]), held["errors"]) == (["coast", "shapley", "dig-fl"], {})
+
+
+@pytest.mark.parametrize("name", ["answer.json", "answer.csv"])
+def test_an_answer_of_assess_becomes_the_report_that_the_run_becomes(run, tmp_path, name):
+    assessor = CoAst(keep=0.5)
+    for round in replay(run):
+        assessor.observe(round)
+    answer = assessor.assessment()
+    (tmp_path / name).write_text(answer.to_csv() if name.endswith("csv") else answer.to_json())
+    fedcoast("report", run, "-o", tmp_path / "run.csv", "--keep", 0.5)
+    fedcoast("report", tmp_path / name, "-o", tmp_path / "answer-report.csv")
+    of_run, of_answer = ((tmp_path / target).read_text() for target in ("run.csv", "answer-report.csv"))
+    assert of_run == of_answer
+
+
 def test_too_few_rounds_make_a_report_and_a_code(run, tmp_path):
     done = fedcoast("report", run, "-o", tmp_path / "r.md", "--horizon", 9)
     assert done.exit_code == 4
@@ -86,8 +119,9 @@ def test_too_few_rounds_make_a_report_and_a_code(run, tmp_path):
         (["report", "nowhere", "-o", "x.pdf"], "a report is html, md, csv, json, png; got 'pdf'"),
         (["report", "RUN", "--level", "90"], "did you mean 0.90?"),
         (["report", "RUN", "--methods", "cosin"], "did you mean cosine?"),
-        (["report", "RUN", "--methods", "shapley"], "shapley needs validation data"),
         (["report", "RUN", "--budget", "much"], "budget must be an amount"),
+        (["report", "RUN/run.json", "--methods", "norm"], "an answer that was given already"),
+        (["report", "RUN/run.json", "--keep", "0.5"], "--horizon need the run"),
         (["report", "RUN/run.json"], "a fedcoast-assessment of version 1 is wanted"),
         (["serve", "RUN", "--host", "0.0.0.0"], "can be reached from other machines"),
         (["serve", "RUN", "--token", "short"], "at least 16 printable"),

@@ -11,6 +11,7 @@ import pytest
 
 import recording_children
 from fedcoast import BadFile, CoAst, Recorder, replay
+from fedcoast.audit import verify
 from federations import round_bits, show
 from recording_children import LAST, nth_round
 
@@ -67,6 +68,7 @@ def check_whole(folder, reported):
             replay(folder)
         last = 0
     else:
+        assert (found := verify(folder)).agrees, found.findings
         rounds = list(replay(folder))
         last = len(rounds)
         assert [round.number for round in rounds] == list(range(1, last + 1))

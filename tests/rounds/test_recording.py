@@ -266,6 +266,7 @@ def test_everything_is_on_disk_before_a_round_gets_its_name(tmp_path, monkeypatc
     assert steps == [
         *(f".{name}.safetensors.part" for name in files),
         ".round.json.part",
+        ".link.json.part",
         ".0000000001",
         ".0000000001 becomes 0000000001",
         "rounds",
@@ -389,8 +390,10 @@ def test_any_name_survives_recording_and_nothing_is_created_outside_the_folder(t
     assert [path.name for path in tmp_path.iterdir()] == ["deep"]
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["run"]
     files = [path.name for path in folder.rglob("*") if path.is_file()]
-    assert all(name in (".lock", "run.json", "round.json") or name.endswith(".safetensors") for name in files)
-    assert len(files) == 2 + 3 * (len(NAMES) + 3)
+    assert all(
+        name in (".lock", "run.json", "round.json", "link.json") or name.endswith(".safetensors") for name in files
+    )
+    assert len(files) == 2 + 3 * (len(NAMES) + 4)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -546,7 +549,7 @@ def test_ballots_can_be_recorded_again(tmp_path):
 def test_a_run_is_json_and_safetensors_that_anyone_can_read(tmp_path):
     folder = record(tmp_path / "run", ROUNDS[:1], about={"a": 1})
     about = json.loads((folder / "run.json").read_text())
-    assert about == {"format": "fedcoast-run", "version": 1, "about": {"a": 1}}
+    assert about == {"format": "fedcoast-run", "version": 1, "chain": "sha256", "about": {"a": 1}}
     facts = json.loads((folder / "rounds" / "0000000001" / "round.json").read_text())
     assert facts["number"] == 1
     assert [one["client"]["name"] for one in facts["clients"]] == ["ann", "bob", "cid"]

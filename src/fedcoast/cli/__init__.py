@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from fedcoast import FedcoastError, MissingExtra, __version__
-from fedcoast.cli import answers, comparing, data, lab, reporting, rewarding
+from fedcoast.cli import answers, auditing, comparing, data, lab, reporting, rewarding
 from fedcoast.cli.screen import complain
 
 REFUSED = 3
@@ -26,6 +26,7 @@ app.command()(rewarding.rewards)
 app.command()(reporting.report)
 app.command()(reporting.serve)
 app.command()(reporting.watch)
+app.command()(auditing.verify)
 app.command("import")(answers.import_)
 app.command()(lab.demo)
 app.command()(lab.simulate)

@@ -6,19 +6,18 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from fedcoast import Assessment, BadFile, BadSetting, CoAst, Recorder, read_about, replay
+from fedcoast import Assessment, BadSetting, CoAst, Recorder, read_about, replay
 from fedcoast.assessors.claims import Small, Target
 from fedcoast.assessors.coast import Baseline, Drift, Tail
 from fedcoast.cli.screen import out, progress
 from fedcoast.cluster import assess_on_ray
 from fedcoast.errors import Client
-from fedcoast.rounds.clients import client_from_json
-from fedcoast.rounds.folder import is_run
+from fedcoast.rounds.folder import is_run, planted
 from fedcoast.rounds.round import Policy
 
 TOO_FEW_ROUNDS = 4
 
-Run = Annotated[Path, typer.Argument(help="A recorded run, or a folder of checkpoints.", show_default=False)]
+Run = Annotated[Path, typer.Argument(show_default=False)]  # commands say what it is: no help of arguments is shown
 BadUploads = Annotated[Policy, typer.Option(help="Leave a client out of a round it cannot be read in, or stop.")]
 
 
@@ -45,7 +44,10 @@ def assess(
     json: Annotated[bool, typer.Option("--json", help="The whole answer as JSON.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="The whole answer as CSV.")] = False,
 ) -> None:
-    """Rank the clients of a run by what they contributed."""
+    """Rank the clients of a run by what they contributed.
+
+    RUN is a recorded run, or a folder of checkpoints.
+    """
     given: dict[str, Any] = {
         "keep": keep,
         "step": None if step is None else _step(step),
@@ -72,17 +74,17 @@ def assess(
     if json or csv:
         typer.echo(assessment.to_json() if json else assessment.to_csv(), nl=json)
     else:
-        show(assessment, planted(run))
+        show(assessment, truth_of(run))
     if not assessment.credits:
         raise typer.Exit(TOO_FEW_ROUNDS)
 
 
 def import_(
     source: Run,
-    folder: Annotated[Path, typer.Argument(help="Where the recorded run goes.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(show_default=False)],
     bad_uploads: BadUploads = "quarantine",
 ) -> None:
-    """Turn a folder of checkpoints into a recorded run."""
+    """Turn SOURCE, a folder of checkpoints, into a recorded run in FOLDER."""
     count = 0
     with Recorder(folder, bad_uploads=bad_uploads) as recorder, progress(total=None) as bar:
         for round in replay(source, after=recorder.last_round):
@@ -108,15 +110,9 @@ def show(assessment: Assessment, truth: Mapping[Client, float] | None) -> None:
         screen.print(f"Agreement with the planted order (Spearman): {assessment.spearman(truth):+.2f}")
 
 
-def planted(run: Path) -> dict[Client, float] | None:
+def truth_of(run: Path) -> dict[Client, float] | None:
     """The order that was planted in a run of the lab, if it was."""
-    entries = read_about(run).get("planted") if is_run(run) else None
-    if entries is None:
-        return None
-    try:
-        return {client_from_json(entry["client"]): float(entry["value"]) for entry in entries}
-    except (KeyError, TypeError, ValueError) as error:
-        raise BadFile(f"{run}: the planted order is not as the lab writes it ({error!r})") from error
+    return planted(read_about(run)) if is_run(run) else None
 
 
 def _step(text: str) -> float | str:

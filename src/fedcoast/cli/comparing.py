@@ -10,7 +10,7 @@ import typer
 from fedcoast.assessors import METHODS, Assessor
 from fedcoast.assessors.comparison import compare as compare_rounds
 from fedcoast.assessors.utility import Evaluator
-from fedcoast.cli.answers import TOO_FEW_ROUNDS, BadUploads, Run, planted
+from fedcoast.cli.answers import TOO_FEW_ROUNDS, BadUploads, Run, truth_of
 from fedcoast.cli.screen import out, progress
 from fedcoast.errors import BadSetting, FedcoastError, require
 from fedcoast.rounds import read_about, replay
@@ -35,14 +35,17 @@ def compare(
         bool, typer.Option("--csv", help="Scores and ranks as CSV, a row for each method and client.")
     ] = False,
 ) -> None:
-    """Ask several methods about a run, and hold their answers against each other."""
-    assessors, unmet = _assessors(run, chosen(methods), measure, bad_uploads)
+    """Ask several methods about a run, and hold their answers against each other.
+
+    RUN is a recorded run, or a folder of checkpoints.
+    """
+    assessors, unmet = able(run, chosen(methods), measure, bad_uploads)
     with progress(total=None) as bar:
 
         def tell(round: Round) -> None:
             bar(f"round {round.number}, {len(round.clients)} clients")
 
-        answers = compare_rounds(replay(run), assessors, planted(run), measure_memory=memory, on_round=tell)
+        answers = compare_rounds(replay(run), assessors, truth_of(run), measure_memory=memory, on_round=tell)
     comparison = replace(answers, errors=unmet | dict(answers.errors))
     if not comparison.assessments:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in comparison.errors.items())
@@ -72,7 +75,7 @@ def chosen(methods: str) -> list[str]:
     return names
 
 
-def _assessors(
+def able(
     run: Path, names: list[str], measure: Measure, bad_uploads: Policy
 ) -> tuple[dict[str, Assessor], dict[str, str]]:
     """The methods that can be asked, and why the others cannot."""

@@ -9,10 +9,11 @@ from fedcoast.lab import datasets
 
 app = typer.Typer(no_args_is_help=True, help="List, get and check the lab's datasets.")
 
-Name = Annotated[str, typer.Argument(help=f"One of: {', '.join(datasets.NAMES)}.", show_default=False)]
+Name = Annotated[str, typer.Argument(show_default=False)]
+NAMES = f"NAME is one of: {', '.join(datasets.NAMES)}."
 Root = Annotated[
     Path | None,
-    typer.Option(help="The folder with the data [default: $FEDCOAST_DATA, else the user's cache].", show_default=False),
+    typer.Option(help="The folder with the data ($FEDCOAST_DATA, else the user's cache).", show_default=False),
 ]
 
 
@@ -23,14 +24,14 @@ def list_(root: Root = None) -> None:
         typer.echo(f"{line.name:<14} {line.state:<11} {line.title:<28} {line.where}")
 
 
-@app.command()
+@app.command(epilog=NAMES)
 def get(name: Name, root: Root = None) -> None:
     """Fetch a dataset, checked against its published checksum."""
     place = datasets.fetch(name, root)
     typer.echo(f"{name}: {place or 'comes with scikit-learn, nothing to fetch'}")
 
 
-@app.command()
+@app.command(epilog=NAMES)
 def check(name: Name, root: Root = None) -> None:
     """Compare your copy with the published files; the exit code is 1 if any is absent or differs."""
     rows = datasets.check(name, root)

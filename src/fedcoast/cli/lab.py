@@ -65,7 +65,7 @@ def simulate(
     record: Annotated[
         Literal["models", "ballots"], typer.Option(help="Whole uploads, or only what CoAst needs (a sixteenth).")
     ] = "models",
-    workers: Annotated[int, typer.Option(help="Processes that train clients [default: one a core].")] = 0,
+    workers: Annotated[int, typer.Option(help="Processes that train clients; 0 is one a core.")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda, …")] = "cpu",
 ) -> None:
     """Train a federation of the lab into a run folder; the same command goes on where it was stopped."""
@@ -121,7 +121,7 @@ def sheet(
     setting: Setting = "noise",
     clients: Clients = 5,
     seed: Seed = 0,
-    file: Annotated[Path | None, typer.Option("--out", help="The PNG [default: DATASET-SETTING.png].")] = None,
+    file: Annotated[Path | None, typer.Option("--out", help="The PNG (DATASET-SETTING.png if not given).")] = None,
 ) -> None:
     """Draw samples as each client sees them."""
     _need_the_lab()

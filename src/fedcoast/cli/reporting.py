@@ -1,14 +1,16 @@
 """`fedcoast report`, `fedcoast serve` and `fedcoast watch`: answers to show to others."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from fedcoast import METHODS, Assessment, Assessor, BadFile, BadSetting, read_about, replay
-from fedcoast.cli.answers import TOO_FEW_ROUNDS, BadUploads, Run, planted
-from fedcoast.cli.comparing import chosen
+from fedcoast import BadSetting, read_about, replay
+from fedcoast.cli.answers import TOO_FEW_ROUNDS, BadUploads, Run, truth_of
+from fedcoast.cli.comparing import able, chosen
+from fedcoast.cli.rewarding import answer
 from fedcoast.cli.screen import err, out, progress
 from fedcoast.errors import require
 from fedcoast.reports.account import Account
@@ -17,6 +19,7 @@ from fedcoast.reports.forms import form_of, write
 from fedcoast.reports.layers import LayeredCoAst
 from fedcoast.reports.rewards import Rule
 from fedcoast.reports.survey import conclude, survey
+from fedcoast.rounds.chain import head
 from fedcoast.rounds.folder import is_run
 from fedcoast.rounds.round import Policy
 
@@ -28,31 +31,33 @@ Title = Annotated[str | None, typer.Option(help="What it is about (the run's nam
 
 
 def report(
-    run: Annotated[
-        Path,
-        typer.Argument(
-            help="A run, a folder of checkpoints, or an answer in JSON (assess --json).", show_default=False
-        ),
-    ],
+    run: Run,
     file: Annotated[Path | None, typer.Option("--out", "-o", help="The file (report.html if not given).")] = None,
     form: Annotated[Form | None, typer.Option("--format", help="Instead of the ending of the file.")] = None,
     preset: Preset = "default",
     keep: Keep = None,
     horizon: Horizon = None,
-    methods: Annotated[str, typer.Option(help="Others to hold CoAst against, separated by commas.")] = "",
+    methods: Annotated[str, typer.Option(help="Others to hold CoAst against, separated by commas, or all.")] = "",
     level: Annotated[float, typer.Option(help="Confidence of the ranges.")] = 0.90,
     rule: Annotated[Rule, typer.Option(help="From scores to shares.")] = "proportional",
     budget: Annotated[str | None, typer.Option(help="What the shares are of, to the cent.")] = None,
     title: Title = None,
     bad_uploads: BadUploads = "quarantine",
 ) -> None:
-    """Write a report that opens anywhere and needs nothing: one HTML file, or Markdown, CSV, JSON, PNG."""
+    """Write a report that opens anywhere and needs nothing: one HTML file, or Markdown, CSV, JSON, PNG.
+
+    RUN is a recorded run, a folder of checkpoints, or an answer of `fedcoast assess --json` or `--csv`.
+    """
     target = file or Path(f"report.{form or 'html'}")
     if form_of(target, form) in ("html", "png"):  # before a long run is read, not after
         require("plotly", extra="report")
     told: dict[str, Any] = {"level": level, "rule": rule, "budget": budget, "title": title or run.resolve().stem}
     if run.is_file():
-        account = conclude(_answer(run), **told)
+        if methods or keep is not None or horizon is not None or preset != "default":
+            raise BadSetting(
+                f"{run} is an answer that was given already; --methods, --preset, --keep and --horizon need the run"
+            )
+        account = conclude(answer(run), **told)
     else:
         account = _survey(run, _coast(preset, keep, horizon, bad_uploads), methods, bad_uploads, told)
     write(account, target, form)
@@ -73,7 +78,10 @@ def serve(
     horizon: Horizon = None,
     title: Title = None,
 ) -> None:
-    """Show a run in browsers while it grows."""
+    """Show a run in browsers while it grows; Ctrl-C ends it.
+
+    RUN is the folder of a recorded run, or of checkpoints; it need not be there yet.
+    """
     for module in ("plotly", "starlette", "uvicorn"):
         require(module, extra="report")
     from fedcoast.reports.live import serve
@@ -90,7 +98,10 @@ def watch(
     horizon: Horizon = None,
     title: Title = None,
 ) -> None:
-    """Show a run in the terminal while it grows; Ctrl-C ends it."""
+    """Show a run in the terminal while it grows; Ctrl-C ends it.
+
+    RUN is the folder of a recorded run, or of checkpoints; it need not be there yet.
+    """
     from fedcoast.reports.terminal import watch
 
     follower = Follower(run, partial(_coast, preset, keep, horizon), title or "")
@@ -105,28 +116,18 @@ def _coast(preset: str, keep: float | None, horizon: int | None, bad_uploads: Po
 
 
 def _survey(run: Path, assessor: LayeredCoAst, methods: str, bad_uploads: Policy, told: dict[str, Any]) -> Account:
-    others = {name: _other(name, bad_uploads) for name in (chosen(methods) if methods else []) if name != "coast"}
-    facts = read_about(run) if is_run(run) else {}
+    names = [name for name in (chosen(methods) if methods else []) if name != assessor.method]
+    others, unmet = able(run, names, "loss", bad_uploads)
     with progress(total=None) as bar:
-        return survey(
+        account = survey(
             replay(run),
             assessor,
             others,
+            unmet,
             on_round=lambda round: bar(f"round {round.number}, {len(round.clients)} clients"),
-            facts=facts,
-            truth=planted(run),
+            facts=read_about(run) if is_run(run) else {},
+            truth=truth_of(run),
             **told,
         )
-
-
-def _other(name: str, bad_uploads: Policy) -> Assessor:
-    if {"utility", "gradient"} & set(METHODS[name].needs):
-        raise BadSetting(f"{name} needs validation data, which a report has none of; ask `fedcoast compare` for it")
-    return METHODS[name].make(bad_uploads=bad_uploads)
-
-
-def _answer(file: Path) -> Assessment:
-    try:
-        return Assessment.from_json(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadFile(f"{file} cannot be read ({error})") from error
+    chain = head(run, assessor.last_round) if is_run(run) and assessor.last_round is not None else None
+    return account if chain is None else replace(account, head=chain[1])

@@ -6,25 +6,16 @@ from typing import Annotated
 import typer
 
 from fedcoast import Assessment, BadFile, CoAst, replay
-from fedcoast.cli.answers import TOO_FEW_ROUNDS, BadUploads, show
+from fedcoast.cli.answers import TOO_FEW_ROUNDS, BadUploads, Run, show
 from fedcoast.cli.screen import out, progress
 from fedcoast.reports import rewards as rules
 from fedcoast.reports.certainty import By, certainty
 from fedcoast.reports.rewards import Rule
 from fedcoast.rounds.round import Policy
 
-Answered = Annotated[
-    Path,
-    typer.Argument(
-        help="A recorded run or a folder of checkpoints (assessed by CoAst), or an answer that `fedcoast assess`"
-        " wrote with --json or --csv.",
-        show_default=False,
-    ),
-]
-
 
 def rewards(
-    run: Answered,
+    run: Run,
     budget: Annotated[str | None, typer.Option(help="An amount to share out to the cent; without it, shares.")] = None,
     rule: Annotated[Rule, typer.Option(help="From scores to shares.")] = "proportional",
     by: Annotated[By, typer.Option(help="Pay for the total, or for the mean per round seen.")] = "total",
@@ -38,7 +29,10 @@ def rewards(
     json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="A row a client, as CSV.")] = False,
 ) -> None:
-    """Share out a budget by what the clients contributed; negative contributors get nothing and are named."""
+    """Share out a budget by what the clients contributed; negative contributors get nothing and are named.
+
+    RUN is a recorded run, a folder of checkpoints, or an answer of `fedcoast assess --json` or `--csv`.
+    """
     total = None if budget is None else rules.cents(budget)  # before a long replay, not after
     assessment = answer(run, bad_uploads)
     if not assessment.credits and run.is_dir():
@@ -66,8 +60,8 @@ def answer(run: Path, bad_uploads: Policy = "quarantine") -> Assessment:
     if run.is_file():
         try:
             text = run.read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            raise BadFile(f"{run} is neither an assessment in JSON nor in CSV ({error.reason})") from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadFile(f"{run} is neither an assessment in JSON nor in CSV ({error})") from error
         return Assessment.from_csv(text) if run.suffix == ".csv" else Assessment.from_json(text)
     assessor = CoAst(bad_uploads=bad_uploads)
     with progress(total=None) as bar:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from fedcoast.errors import BadRound, Client
 from fedcoast.flower.ballots import model_of_ballots
@@ -40,9 +41,15 @@ def assemble(number: int, seen: Seen, kinds: Kinds, buffers: Collection[str]) ->
         weights=_weights(seen),
         buffers=buffers,
         quarantined=seen.roll.refused,
-        metrics={key: value for key, value in seen.metrics.items() if _finite(value)},  # type: ignore[misc]
+        metrics=_metrics(seen),
         pruned=_share(number, uploads),
     )
+
+
+def _metrics(seen: Seen) -> dict[str, float]:
+    """The strategy's numbers, and what an operator's action did to whose weight: what was decided is on record."""
+    acted = {f"fedcoast/factor/{client}": factor for client, factor in seen.factors.items()}
+    return {key: value for key, value in seen.metrics.items() if _finite(value)} | acted
 
 
 def _loader(upload: Upload, start: Model, kinds: Kinds) -> Callable[[], Model]:
@@ -68,11 +75,11 @@ def _weights(seen: Seen) -> dict[Client, float] | None:
     weights: dict[Client, float] = {}
     for client, upload in seen.roll.clients.items():
         said = next((upload.said[key] for key in seen.weighted_by if key in upload.said), None)
-        if not _finite(said) or said < 0:  # type: ignore[operator]
+        if not _finite(said) or said < 0:
             return None
-        weights[client] = float(said) * seen.factors.get(client, 1.0)  # type: ignore[arg-type]
+        weights[client] = float(said) * seen.factors.get(client, 1.0)
     return weights or None
 
 
-def _finite(value: object) -> bool:
+def _finite(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

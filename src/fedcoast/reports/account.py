@@ -83,6 +83,7 @@ class Account:
     facts: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     made: str = ""
+    head: str = ""  # of the run's chain, after the last round that the assessment knows of
 
     @property
     def method(self) -> str:

@@ -14,7 +14,7 @@ from fedcoast.reports.meaning import SETTINGS
 def facts(account: Account) -> str:
     """Three tables, in HTML."""
     method = {"method": account.method, **account.settings}
-    made = {**account.versions, "on": account.made}
+    made = {**account.versions, "on": account.made} | ({"chain head": account.head} if account.head else {})
     notes = {"method": account.measures, **(SETTINGS if account.method == "coast" else {})}
     parts = [("Method", method, notes), ("Run", flat(account.facts), {}), ("Made with", made, {})]
     return '<div class="columns">' + "".join(_table(*part) for part in parts if part[1]) + "</div>"
@@ -22,7 +22,7 @@ def facts(account: Account) -> str:
 
 def _table(title: str, rows_of: Mapping[str, Any], notes: Mapping[str, str]) -> str:
     rows = [
-        [Cell(escape(str(name)), "", "client"), Cell(escape(told(value)), "", "words")]
+        [Cell(escape(str(name).replace("_", " ")), "", "client"), Cell(escape(told(value)), "", "words")]
         + ([Cell(escape(notes.get(name, "")), "", "words note")] if notes else [])
         for name, value in rows_of.items()
     ]

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,7 @@ from fedcoast.errors import BadFile, Client, FedcoastError
 from fedcoast.reports.account import Account
 from fedcoast.reports.layers import LayeredCoAst
 from fedcoast.reports.survey import conclude
-from fedcoast.rounds.clients import client_from_json
-from fedcoast.rounds.folder import ABOUT, ROUNDS, is_run, read_about
+from fedcoast.rounds.folder import ABOUT, ROUNDS, is_run, planted, read_about
 from fedcoast.rounds.replaying import replay
 
 _MOST_DRAWN = 2e8  # numbers drawn for one account: about a second
@@ -89,16 +88,6 @@ class Follower:
             facts=self.about,
             title=self.title,
         )
-
-
-def planted(about: Mapping[str, Any]) -> dict[Client, float] | None:
-    """The worth that was planted in a run of the lab, by what the run says about itself; None if it says nothing."""
-    if about.get("planted") is None:
-        return None
-    try:
-        return {client_from_json(entry["client"]): float(entry["value"]) for entry in about["planted"]}
-    except (KeyError, TypeError, ValueError) as error:
-        raise BadFile(f"the planted order is not as the lab writes it ({error!r})") from error
 
 
 def _stamp(file: Path) -> tuple[int, int, int] | None:

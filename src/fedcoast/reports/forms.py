@@ -15,6 +15,7 @@ from fedcoast.reports.browser import screenshot
 from fedcoast.reports.markdown import markdown
 from fedcoast.reports.page import page, poster
 from fedcoast.reports.rewards import amount
+from fedcoast.reports.seal import sealed_json
 from fedcoast.rounds.clients import client_to_json
 from fedcoast.rounds.files import write_whole
 
@@ -46,7 +47,8 @@ def to_json(account: Account) -> str:
     """Everything a report shows, and the whole assessment it was made from; clients best first."""
     layers, comparison = account.layers, account.comparison
     clients = [standing.client for standing in account.standings]
-    return json.dumps(
+    return sealed_json(
+        account,
         {
             "format": FORMAT,
             "version": VERSION,
@@ -68,7 +70,6 @@ def to_json(account: Account) -> str:
             "comparison": None if comparison is None else json.loads(comparison.to_json()),
             "assessment": json.loads(account.assessment.to_json()),
         },
-        allow_nan=False,
     )
 
 

@@ -7,6 +7,7 @@ events) and fetches it; when the server is gone it comes back by itself.
 import asyncio
 import hashlib
 import json
+import logging
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -26,6 +27,7 @@ from fedcoast.reports.page import live_page, plotly_js, view
 
 PORT = 8471
 LEAST_TOKEN = 16
+_log = logging.getLogger("fedcoast")
 _POLL, _POLL_IN_TROUBLE, _PATIENCE, _HEARTBEAT = 0.2, 1.0, 1.0, 10.0
 
 
@@ -43,10 +45,13 @@ class Live:
     async def run(self) -> None:
         """Follow the run for ever; reading and drawing happen beside the loop that answers."""
         while True:
-            if await asyncio.to_thread(self.follower.catch_up, _PATIENCE):
-                await asyncio.to_thread(self._render)
-                async with self._changed:
-                    self._changed.notify_all()
+            try:
+                if await asyncio.to_thread(self.follower.catch_up, _PATIENCE):
+                    await asyncio.to_thread(self._render)
+                    async with self._changed:
+                        self._changed.notify_all()
+            except Exception:  # viewers keep what they see, and the operator learns why it does not grow
+                _log.exception("this state of the run cannot be shown; the next one will be tried")
             if not self.follower.behind:
                 await asyncio.sleep(_POLL_IN_TROUBLE if self.follower.trouble else _POLL)
 

@@ -15,9 +15,10 @@ def markdown(account: Account) -> str:
     parts = [
         f"# Contributions: {plain(account.title)}",
         " ".join(_passage(said) for said in wording.findings(account)),
+        plain(wording.about(account)),
         _ranking(account),
     ]
-    if account.above is not None:
+    if account.above is not None and len(account.standings) > 1:
         parts += ["## Who can be told apart", _passage(wording.settling(account))]
     if account.rounds:
         parts += ["## Who took part", plain(wording.coverage(account)), _quarantined(account)]
@@ -89,6 +90,7 @@ def _settings(account: Account) -> str:
         **flat(account.facts),
         **account.versions,
         "made": account.made,
+        **({"chain head": account.head} if account.head else {}),
     }
     return _table(["what", "value"], [[plain(str(name)), plain(told(value))] for name, value in facts.items()], "ll")
 

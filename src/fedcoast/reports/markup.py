@@ -19,12 +19,14 @@ class Cell:
 
 
 def named(standing: Standing) -> str:
-    """A client's name as text with its own direction of writing, whatever is in it.
+    """A client's name as text with its own direction of writing, whatever is in it; a short one is never broken.
 
-    >>> named(Standing("<b>", 1, 0, None, 0))
-    '<bdi>&lt;b&gt;</bdi>'
+    >>> named(Standing("<b>", 1, 0, None, 0)), named(Standing("St. Bartholomew’s", 1, 0, None, 0))
+    ('<bdi class="short">&lt;b&gt;</bdi>', '<bdi title="St. Bartholomew’s">St. Bartholomew’s</bdi>')
     """
-    return f"<bdi>{escape(standing.name)}</bdi>"
+    name = escape(standing.name)
+    kind = styled("short") if len(standing.name) <= 16 else f' title="{name}"'
+    return f"<bdi{kind}>{name}</bdi>"
 
 
 def passage(parts: Passage) -> str:
@@ -53,7 +55,7 @@ def table(
     `places` are those of its rows in the ranking, if a reader may choose rows; a cell of kind "client" heads its row.
     """
     columns = "".join(_head(name, place, head, sortable) for place, head in enumerate(heads))
-    body = "".join(_row(cells, places[row] if places else None) for row, cells in enumerate(rows))
+    body = "".join(_row(cells, places[row] if places else None, _skips(places, row)) for row, cells in enumerate(rows))
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">'
         f'<table id="{name}"{styled("sortable" if sortable else "")}><caption>{escape(caption)}</caption>'
@@ -68,9 +70,13 @@ def _head(name: str, place: int, head: str, sortable: bool) -> str:
     return f'<th scope="col">{text}</th>'
 
 
-def _row(cells: Sequence[Cell], place: int | None) -> str:
+def _skips(places: Sequence[int], row: int) -> bool:
+    return bool(places) and row > 0 and places[row] != places[row - 1] + 1
+
+
+def _row(cells: Sequence[Cell], place: int | None, after_gap: bool) -> str:
     marked = "" if place is None else f' data-place="{place}"'
-    return f"<tr{marked}>{''.join(map(_cell, cells))}</tr>"
+    return f"<tr{styled('after-gap' if after_gap else '')}{marked}>{''.join(map(_cell, cells))}</tr>"
 
 
 def _cell(cell: Cell) -> str:

@@ -4,18 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
 
-from fedcoast.reports import markup, wording
-from fedcoast.reports.account import Account, Standing
-from fedcoast.reports.columns import ranking_table
+from fedcoast.reports import markup, tables, wording
+from fedcoast.reports.account import Account
+from fedcoast.reports.canvas import MOST_BARS, MOST_COLUMNS, MOST_LAYERS, MOST_LINES, MOST_PAIRS, MOST_ROWS
 from fedcoast.reports.facts import facts
-from fedcoast.reports.markup import Cell
 from fedcoast.reports.meaning import meaning
-from fedcoast.reports.overview import ends, windows
-from fedcoast.reports.plots import MOST_BARS, MOST_COLUMNS, MOST_LAYERS, MOST_LINES, MOST_PAIRS, MOST_ROWS
-from fedcoast.reports.wording import number, percent, spans
-
-MOST_LISTED, MOST_ABSENT = 100, 20
-_MOST_CELLS = 3000
+from fedcoast.reports.overview import windows
+from fedcoast.reports.wording import percent, rounds
 
 
 @dataclass(frozen=True)
@@ -52,16 +47,20 @@ def sections(account: Account, heights: Mapping[str, int]) -> list[Section]:
 def summary(account: Account) -> str:
     """The answer at a glance."""
     facts = [
-        (f"{len(account.standings):,}", "clients"),
-        (f"{len(account.rounds):,}", "rounds valued"),
-        *([(f"{len(account.pending):,}", "rounds pending")] if account.pending else []),
-        *([(f"{len(account.of('helps')):,}", "surely help")] if account.of("helps") else []),
-        *([(f"{len(account.of('hurts')):,}", "surely hurt")] if account.of("hurts") else []),
-        *([(f"{len(account.quarantined):,}", "uploads quarantined")] if account.quarantined else []),
+        (len(account.standings), "client", "s"),
+        (len(account.rounds), "round", "s valued"),
+        (len(account.pending), "round", "s pending"),
+        (len(account.of("helps")), "surely help", ""),
+        (len(account.of("hurts")), "surely hurt", ""),
+        (len(account.quarantined), "upload", "s quarantined"),
     ]
-    cards = "".join(f"<div><dt>{words}</dt><dd>{value}</dd></div>" for value, words in facts)
+    shown = [fact for place, fact in enumerate(facts) if fact[0] or place < 2]
+    cards = "".join(
+        f"<div><dt>{what}{more[1:] if value == 1 else more}</dt><dd>{value:,}</dd></div>" for value, what, more in shown
+    )
     said = " ".join(map(markup.passage, wording.findings(account)))
-    return f'<p class="lead">{said}</p><dl class="cards">{cards}</dl>'
+    about = f'{escape(wording.about(account))} <a href="#meaning">What the numbers mean, and what they do not.</a>'
+    return f'<p class="lead">{said}</p>{markup.paragraph(about, "note")}<dl class="cards">{cards}</dl>'
 
 
 def _ranking(account: Account, place: Callable[..., str]) -> str:
@@ -78,16 +77,17 @@ def _ranking(account: Account, place: Callable[..., str]) -> str:
         f"Scores of {of}{ranges}, best first; the table below has the same numbers",
         f"Scores of {of}{ranges}, best first." + groups,
     )
-    return drawn + _search(count) + ranking_table(account)
+    return drawn + _search(count) + tables.ranking_table(account)
 
 
 def _search(count: int) -> str:
     few = count <= MOST_BARS
     more = "" if few else '<button type="button" id="show-all" aria-pressed="false">Show everyone</button>'
+    hint = "A column’s head sorts. A client’s name draws it in “Over time”."
     return (
         '<div class="tools" data-keep="search"><label for="search">Find a client</label>'
         '<input type="search" id="search" autocomplete="off" spellcheck="false">'
-        f'{more}<span id="found" role="status"></span></div>'
+        f'{more}<span id="found" role="status"></span><span class="hint">{hint}</span></div>'
     )
 
 
@@ -119,22 +119,9 @@ def _heat_map(account: Account, place: Callable[..., str]) -> str:
     caption = "Credit of each client in each round: blue helps, orange hurts, empty was absent."
     caption += f" Too much for one page, so {', and '.join(binned)}." if binned else ""
     caption += " Crosses are uploads that could not be used." if account.quarantined and not binned else ""
-    caption += f" Valued, but not counted in the scores: round {spans(account.uncounted)}." if account.uncounted else ""
+    caption += f" Valued, but not counted in the scores: {rounds(account.uncounted)}." if account.uncounted else ""
     drawn = place("heat-map", "Credit for each client and round", caption)
-    return drawn + (_credits_table(account) if drawn else "")
-
-
-def _credits_table(account: Account) -> str:
-    if account.credits.size > _MOST_CELLS:
-        return ""
-    heads = ["client", *(f"round {n}" for n in account.rounds)]
-    rows = [
-        [Cell(markup.named(standing), standing.name, "client")]
-        + [Cell("" if credit != credit else number(float(credit))) for credit in account.credits[row]]
-        for row, standing in enumerate(account.standings)
-    ]
-    inner = markup.table("credits-table", "Credit of each client in each round", heads, rows)
-    return markup.details("These numbers as a table", inner, "credits-details")
+    return drawn + (tables.credits_table(account) if drawn else "")
 
 
 def _layers(account: Account, place: Callable[..., str]) -> str:
@@ -146,84 +133,29 @@ def _layers(account: Account, place: Callable[..., str]) -> str:
         "layers",
         "Net agreement of each client in each layer, as a share of the votes it cast there",
         "Of the votes a client cast in a layer, how many pointed where the model went, less how many pointed the other"
-        " way: +100\xa0% is perfect foresight, 0\xa0% is chance. Layers are listed from input to output." + several,
+        " way: +100% is perfect foresight, 0% is chance. Layers are listed from input to output." + several,
     )
-    return drawn + (_layers_table(account) if drawn else "")
-
-
-def _layers_table(account: Account) -> str:
-    shown = [account.standings[place] for place in ends(len(account.standings), MOST_BARS)]
-    names = account.layers.names
-    if len(shown) * len(names) > _MOST_CELLS:
-        return ""
-    rows = [
-        [Cell(markup.named(standing), standing.name, "client")]
-        + [Cell(number(int(net))) for net in account.layers.agreement[standing.client]]
-        for standing in shown
-    ]
-    inner = markup.table("layers-table", "Credit by layer; a row adds up to the score", ["client", *names], rows)
-    return markup.details("Credit by layer as a table", inner, "layers-details")
+    return drawn + (tables.layers_table(account) if drawn else "")
 
 
 def _above(account: Account, place: Callable[..., str]) -> str:
-    if account.above is None:
+    if account.above is None or len(account.standings) < 2:
         return ""
     count, shown = len(account.standings), min(len(account.standings), MOST_PAIRS)
     of = f"the best and the worst, {shown} of {count:,} clients" if shown < count else "all clients"
     drawn = place(
         "above",
         f"Probability that one client is really above another, for {of}",
-        f"How likely the client of the row really is above that of the column, for {of}: 50\xa0% is a coin toss.",
+        f"How likely the client of the row really is above that of the column, for {of}: 50% is a coin toss.",
     )
-    return markup.paragraph(markup.passage(wording.settling(account))) + drawn + _above_table(account)
-
-
-def _above_table(account: Account) -> str:
-    if account.above is None or not 2 <= len(account.standings) <= MOST_PAIRS:
-        return ""
-    rows = [
-        [Cell(markup.named(standing), standing.name, "client")]
-        + [Cell("" if row == column else percent(float(p))) for column, p in enumerate(account.above[row])]
-        for row, standing in enumerate(account.standings)
-    ]
-    heads = ["above", *(standing.name for standing in account.standings)]
-    inner = markup.table("above-table", "Probability that the row is above the column", heads, rows)
-    return markup.details("These numbers as a table", inner, "above-details")
+    return markup.paragraph(markup.passage(wording.settling(account))) + drawn + tables.above_table(account)
 
 
 def _coverage(account: Account, place: Callable[..., str]) -> str:
     if not account.rounds:
         return ""
-    missing = sorted((s for s in account.standings if s.seen < len(account.rounds)), key=lambda s: s.seen)
-    html = markup.paragraph(escape(wording.coverage(account)))
-    if missing:
-        rows = [
-            [_client_cell(s), Cell(_meter(s.seen, len(account.rounds))), Cell(f"{s.seen:,}"), Cell(percent(s.coverage))]
-            for s in missing[:MOST_ABSENT]
-        ]
-        caption = f"Those who missed rounds, the rarest first{_some(len(missing), MOST_ABSENT)}"
-        html += markup.table("coverage-table", caption, ["client", "took part", "rounds", "of all"], rows)
-    if account.quarantined:
-        names = {standing.client: standing for standing in account.standings}
-        dropped = [
-            [Cell(str(n), n), _client_cell(names[client]), Cell(escape(why), why, "words")]
-            for n, client, why in account.quarantined[:MOST_LISTED]
-        ]
-        caption = f"Uploads left out of their round{_some(len(account.quarantined), MOST_LISTED)}"
-        html += markup.table("quarantine-table", caption, ["round", "client", "why"], dropped)
-    return html
-
-
-def _client_cell(standing: Standing) -> Cell:
-    return Cell(markup.named(standing), standing.name, "client")
-
-
-def _meter(value: int, most: int) -> str:
-    return f'<meter min="0" max="{most}" value="{value}">{value} of {most}</meter>'
-
-
-def _some(count: int, most: int) -> str:
-    return f" ({most} of {count:,}; the JSON has all)" if count > most else ""
+    said = markup.paragraph(escape(wording.coverage(account)))
+    return said + tables.absence_table(account) + tables.quarantine_table(account)
 
 
 def _shares(account: Account, place: Callable[..., str]) -> str:
@@ -231,7 +163,7 @@ def _shares(account: Account, place: Callable[..., str]) -> str:
         return ""
     nothing = [standing for standing in account.standings if not standing.share]
     whole = "" if account.rewards.budget is None else f" The budget is {wording.money(account.rewards.budget)}."
-    html = markup.paragraph(f"Given out {escape(wording.rule(account.rewards))}. The shares add up to 100\xa0%.{whole}")
+    html = markup.paragraph(f"Given out {escape(wording.rule(account.rewards))}. The shares add up to 100%.{whole}")
     if nothing:
         html += markup.paragraph(markup.passage((*wording.listed(nothing), " would get nothing by this rule.")))
     return html + place(
@@ -241,24 +173,21 @@ def _shares(account: Account, place: Callable[..., str]) -> str:
 
 def _methods(account: Account, place: Callable[..., str]) -> str:
     comparison = account.comparison
-    if comparison is None or not (comparison.assessments or comparison.errors):
+    if comparison is None:
         return ""
-    names, found = list(comparison.assessments), comparison.spearman()
-    html = markup.paragraph("Other methods were shown the same rounds. The numbers are the ranks each would give.")
-    shown = [account.standings[place] for place in ends(len(account.standings), MOST_BARS)]
-    ranks = {name: answer.ranks for name, answer in comparison.assessments.items()}
-    rows = [[_client_cell(s), *(Cell(str(ranks[name][s.client])) for name in names)] for s in shown]
-    if found:
-        order = (f"{found[name]:+.2f}".replace("-", "−") for name in names)
-        rows.append([Cell("ρ with the planted order", "", "client"), *map(Cell, order)])
-    html += markup.table("methods-table", "Rank of each client by each method", ["client", *names], rows)
+    html = markup.paragraph(
+        "Other methods were shown the same rounds. The numbers are the ranks each would give; docs/methods.md of"
+        " fedcoast says what each of them measures."
+    )
+    html += tables.methods_table(account, comparison)
     for name, reason in comparison.errors.items():
         html += markup.paragraph(f"No answer from {escape(name)}: {escape(reason)}", "note")
-    return html + place(
+    drawn = place(
         "agreement",
         "How alike any two methods rank the clients, by Spearman’s rank correlation",
         "How alike any two methods rank the clients (Spearman’s ρ): +1 the same order, 0 unrelated, −1 reversed.",
     )
+    return html + drawn + (tables.agreement_table(comparison) if drawn else "")
 
 
 def _meaning(account: Account, place: Callable[..., str]) -> str:

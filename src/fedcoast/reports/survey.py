@@ -1,6 +1,7 @@
 """From a run to its account: every round shown once to all who are asked."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from fedcoast.assessors import Assessor
@@ -18,20 +19,22 @@ def survey(
     rounds: Iterable[Round],
     assessor: Assessor | None = None,
     others: Mapping[str, Assessor] | None = None,
+    unmet: Mapping[str, str] | None = None,
     *,
     on_round: Callable[[Round], None] = lambda round: None,
     **told: Any,
 ) -> Account:
     """Show the rounds to an assessor (CoAst by default) and to others it is held against, and put all on record.
 
-    `told` is what `conclude` takes.
+    `unmet` says of still others why they could not be asked; `told` is what `conclude` takes.
     """
     chief = LayeredCoAst() if assessor is None else assessor
     comparison: Comparison | None = None
-    if others:
-        comparison = compare(rounds, {chief.method: chief, **others}, told.get("truth"), on_round=on_round)
+    if others or unmet:
+        comparison = compare(rounds, {chief.method: chief, **(others or {})}, told.get("truth"), on_round=on_round)
         if chief.method in comparison.errors:
             raise BadSetting(f"{chief.method} has no answer: {comparison.errors[chief.method]}")
+        comparison = replace(comparison, errors={**(unmet or {}), **comparison.errors})
     else:
         for round in rounds:
             chief.observe(round)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, Group, JustifyMethod, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -13,7 +13,7 @@ from fedcoast.assessors.assessment import printable
 from fedcoast.reports.account import Account, Standing
 from fedcoast.reports.following import Follower
 from fedcoast.reports.overview import ends, windows
-from fedcoast.reports.wording import VERDICTS, Passage, findings, number, percent
+from fedcoast.reports.wording import VERDICTS, Passage, findings, isolated, number, percent
 
 _STYLES = {"helps": "blue", "hurts": "dark_orange3", "unclear": "dim", None: ""}
 _BARS = "▁▂▃▄▅▆▇█"
@@ -29,7 +29,7 @@ def watch(follower: Follower, console: Console, until: Callable[[], bool] = lamb
         first = True
         while True:
             if follower.catch_up(patience=1.0) or first:
-                shown, first = screen(follower, console.height), False
+                shown, first = screen(follower, console.width, console.height), False
                 if live is None:
                     console.print(shown)
                 else:
@@ -43,61 +43,76 @@ def watch(follower: Follower, console: Console, until: Callable[[], bool] = lamb
             live.stop()
 
 
-def screen(follower: Follower, height: int = 40) -> RenderableType:
-    """Where the run stands, in at most so many lines if that can be."""
+def screen(follower: Follower, width: int = 110, height: int = 40) -> RenderableType:
+    """Where the run stands, in so many columns and, if that can be, lines."""
     account, last = follower.account(), follower.assessor.last_round
     told = "waiting for the first round" if last is None else f"round {last}"
     head = Text.assemble((account.title, "bold"), f"  {told}", (" …" if follower.behind else ""))
     said = Text(" ").join(_passage(passage) for passage in findings(account)[:3])
     parts: list[RenderableType] = [head, said]
     if account.rounds:
-        parts.append(standings(account, max(4, height - 9)))
+        parts.append(standings(account, width, max(4, height - 11)))
     if follower.trouble:
         parts.append(Text(printable(follower.trouble), "dark_orange3"))
     return Group(*parts)
 
 
-def standings(account: Account, most: int) -> Table:
-    """The ranking, of many clients its two ends; ranges share one scale, on which │ is zero."""
+def standings(account: Account, width: int, most: int) -> Table:
+    """The ranking, of many clients its two ends; a narrow terminal goes without what matters less."""
     shown = ends(len(account.standings), most)
     spans = [account.standings[place].interval or (account.standings[place].score,) * 2 for place in shown]
     low, high = min(0.0, *(span[0] for span in spans)), max(0.0, *(span[1] for span in spans))
-    table = Table("rank", "client", "score", _heading(account, low, high), "credit by round", "rounds", "verdict")
-    for place in (0, 2, 5):
-        table.columns[place].justify = "right"
     peak = float(np.nanmax(np.abs(account.credits))) or 1.0
+    judged = any(standing.verdict for standing in account.standings)
+    wide, medium = width >= 110, width >= 90
+    cells = _SCALE if width >= 72 else 12
+    columns: list[tuple[str, JustifyMethod, bool]] = [
+        ("rank", "right", True),
+        ("client", "left", True),
+        ("score", "right", True),
+        ("on one scale", "left", True),
+        ("credit by round", "left", wide),
+        ("rounds", "right", medium),
+        ("verdict", "left", judged),
+    ]
+    table = Table(caption=_key(account, low, high), caption_justify="left")
+    for name, side, wanted in columns:
+        if wanted:
+            most_cells = max(16, width // 5) if name == "client" else None
+            table.add_column(name, justify=side, no_wrap=True, max_width=most_cells)
     for at, place in enumerate(shown):
         standing = account.standings[place]
         style = _STYLES[standing.verdict]
         if place != at and shown[at - 1] == at - 1:
             table.add_section()
-        table.add_row(
+        row: list[str | Text] = [
             str(standing.rank),
-            Text(standing.name),
+            Text(isolated(standing.name)),
             number(standing.score),
-            Text(scale(standing, low, high), style),
+            Text(scale(standing, low, high, cells), style),
             Text(history(account.credits[place], peak), style),
             str(standing.seen),
             Text(VERDICTS[standing.verdict], style),
-        )
+        ]
+        table.add_row(*(cell for cell, (_, _, wanted) in zip(row, columns, strict=True) if wanted))
     return table
 
 
-def _heading(account: Account, low: float, high: float) -> str:
-    sure = "score" if account.level is None else f"{percent(account.level)} range"
-    return f"{sure}, {number(low)} to {number(high)}"
+def _key(account: Account, low: float, high: float) -> str:
+    sure = "" if account.level is None else f", ─ its {percent(account.level)} range"
+    return f"● score{sure}, │ zero, on a scale from {number(low)} to {number(high)}"
 
 
-def scale(standing: Standing, low: float, high: float) -> str:
+def scale(standing: Standing, low: float, high: float, width: int = _SCALE) -> str:
     """A client's range on the common scale.
 
     >>> scale(Standing("a", 1, 50, None, 3, interval=(25, 75)), 0, 100)
     '│     ──────●──────      '
     """
-    cells = [" "] * _SCALE
+    cells = [" "] * width
 
     def at(value: float) -> int:
-        return round((value - low) / ((high - low) or 1) * (_SCALE - 1))
+        return round((value - low) / ((high - low) or 1) * (width - 1))
 
     cells[at(0)] = "│"
     first, last = standing.interval or (standing.score, standing.score)
@@ -123,4 +138,4 @@ def _bar(height: float) -> str:
 
 
 def _passage(parts: Passage) -> Text:
-    return Text("".join(part if isinstance(part, str) else part.name for part in parts))
+    return Text("".join(part if isinstance(part, str) else isolated(part.name) for part in parts))

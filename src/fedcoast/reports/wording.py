@@ -53,9 +53,20 @@ def interval(span: tuple[float, float] | None) -> str:
 def percent(share: float | None, digits: int = 0) -> str:
     """
     >>> percent(0.9)
-    '90\xa0%'
+    '90%'
     """
-    return "–" if share is None else f"{share:.{digits}%}".replace("%", "\xa0%")
+    return "–" if share is None else f"{share:.{digits}%}"
+
+
+def chance(probability: float) -> str:
+    """A probability that was estimated, so neither 0 nor 1; nothing where nothing is known.
+
+    >>> chance(1.0), chance(0.84), chance(0.001), chance(float("nan"))
+    ('>99%', '84%', '<1%', '')
+    """
+    if probability != probability:
+        return ""
+    return ">99%" if probability > 0.99 else "<1%" if probability < 0.01 else percent(probability)
 
 
 def money(cents: int | None) -> str:
@@ -90,6 +101,14 @@ def spans(numbers: Iterable[int]) -> str:
     return ", ".join(shown[:_MOST_NAMED] + (["…"] if len(shown) > _MOST_NAMED else []))
 
 
+def rounds(numbers: Sequence[int]) -> str:
+    """
+    >>> rounds([7]), rounds([39, 40])
+    ('round 7', 'rounds 39–40')
+    """
+    return f"round{'' if len(numbers) == 1 else 's'} {spans(numbers)}"
+
+
 def listed(standings: Sequence[Standing], most: int = _MOST_NAMED) -> Passage:
     """Some clients by name, and how many more there are."""
     passage: list[str | Standing] = []
@@ -102,7 +121,7 @@ def listed(standings: Sequence[Standing], most: int = _MOST_NAMED) -> Passage:
 def findings(account: Account) -> list[Passage]:
     """The answer in a few sentences."""
     if not account.rounds:
-        waiting = f" Waiting: round {spans(account.pending)}." if account.pending else ""
+        waiting = f" Waiting: {rounds(account.pending)}." if account.pending else ""
         return [("No round has a final credit yet: each needs to be seen from the rounds after it." + waiting,)]
     said: list[Passage] = [_extremes(account)]
     helps, hurts, unclear = (account.of(verdict) for verdict in ("helps", "hurts", "unclear"))
@@ -117,8 +136,19 @@ def findings(account: Account) -> list[Passage]:
     if account.doubt:
         said.append((f"{account.doubt[0].upper()}{account.doubt[1:]}.",))
     if account.pending:
-        said.append((f"Not final yet: round {spans(account.pending)}.",))
+        said.append((f"Not final yet: {rounds(account.pending)}.",))
     return said
+
+
+def about(account: Account) -> str:
+    """What a score is, for someone who reads no further."""
+    if account.method != "coast":
+        return f"Scores are by {account.method}, which measures {account.measures}."
+    zero = " Zero is what a client gets that does nothing." if account.zero_is_idle else ""
+    return (
+        "A score counts how often the largest changes that a client proposed pointed where the shared model then went,"
+        f" less how often they pointed the other way.{zero} No test data were used."
+    )
 
 
 def _extremes(account: Account) -> Passage:
@@ -170,11 +200,13 @@ def coverage(account: Account) -> str:
     """Whether everyone was there."""
     full = sum(standing.seen == len(account.rounds) for standing in account.standings)
     dropped = len(account.quarantined)
+    count, of_rounds = len(account.standings), len(account.rounds)
+    whole = "the one valued round" if of_rounds == 1 else f"all {of_rounds:,} valued rounds"
     text = (
-        f"All {several(full, 'client')} took part in all {several(len(account.rounds), 'valued round')}."
-        if full == len(account.standings)
-        else f"{full:,} of {several(len(account.standings), 'client')} took part in all"
-        f" {several(len(account.rounds), 'valued round')}. Totals favour those who came often; compare them per round."
+        f"{'The client' if count == 1 else f'All {count:,} clients'} took part in {whole}."
+        if full == count
+        else f"{full:,} of {several(count, 'client')} took part in {whole}. Totals favour those who came often; compare"
+        " them per round."
     )
     return text + (f" {several(dropped, 'upload')} could not be used." if dropped else " Every upload could be used.")
 

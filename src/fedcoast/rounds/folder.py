@@ -2,11 +2,11 @@
 
 import glob
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fedcoast.errors import BadFile
+from fedcoast.errors import BadFile, Client
 from fedcoast.rounds.clients import client_from_json
 from fedcoast.rounds.files import read_json
 from fedcoast.rounds.layout import Layout, Model
@@ -18,6 +18,7 @@ FORMAT = "fedcoast-run"
 VERSION = 1
 ABOUT = "run.json"
 ROUNDS = "rounds"
+FACTS = "round.json"
 
 
 def is_run(folder: Path) -> bool:
@@ -38,22 +39,33 @@ def read_about(folder: str | Path) -> dict[str, Any]:
     return about
 
 
+def planted(about: Mapping[str, Any]) -> dict[Client, float] | None:
+    """The worth of each client that was planted in a run of the lab, by what it says about itself; None in others."""
+    if about.get("planted") is None:
+        return None
+    try:
+        return {client_from_json(entry["client"]): float(entry["value"]) for entry in about["planted"]}
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadFile(f"{ABOUT}: the planted order is not as the lab writes it ({error!r})") from error
+
+
 def recorded(folder: Path, after: int | None = None, last: bool = False) -> Iterator[Round]:
     """The whole rounds of a recording, in order, also those added meanwhile; with `last`, the last one alone."""
     read_about(folder)
     shown = -1 if after is None else after
-    while places := [place for place in _places(folder) if int(place.name) > shown]:
-        for place in places[-1:] if last else places:
+    while new := [place for place in places(folder) if int(place.name) > shown]:
+        for place in new[-1:] if last else new:
             yield _round(place)
             shown = int(place.name)
 
 
 def recorded_numbers(folder: Path) -> list[int]:
     read_about(folder)
-    return [int(place.name) for place in _places(folder)]
+    return [int(place.name) for place in places(folder)]
 
 
-def _places(folder: Path) -> list[Path]:
+def places(folder: Path) -> list[Path]:
+    """The folders of the whole rounds, in order."""
     try:
         names = [path for path in (folder / ROUNDS).iterdir() if re.fullmatch(r"\d{10,}", path.name)]
     except OSError as error:
@@ -62,7 +74,7 @@ def _places(folder: Path) -> list[Path]:
 
 
 def _round(place: Path) -> Round:
-    facts = read_json(place / "round.json")
+    facts = read_json(place / FACTS)
     try:
         layout = Layout.from_json(facts["layers"])
         clients = {client_from_json(entry["client"]): entry for entry in facts["clients"]}
@@ -71,7 +83,7 @@ def _round(place: Path) -> Round:
         known = all(weight is not None for weight in weights.values())
         start = _model(_start(place, facts["start"]), layout)
         if facts["number"] != int(place.name):
-            raise BadFile(f"{place / 'round.json'} says that this is round {facts['number']!r}; it was altered")
+            raise BadFile(f"{place / FACTS} says that this is round {facts['number']!r}; it was altered")
         pruned = facts["pruned"]
 
         def load(file: Path) -> Callable[[], Model]:
@@ -91,7 +103,7 @@ def _round(place: Path) -> Round:
             pruned=pruned,
         )
     except (KeyError, TypeError, AttributeError) as error:
-        raise BadFile(f"{place / 'round.json'} is not as a recorder writes it ({error!r})") from error
+        raise BadFile(f"{place / FACTS} is not as a recorder writes it ({error!r})") from error
 
 
 def _start(place: Path, said: str) -> Path:
@@ -106,7 +118,7 @@ def _start(place: Path, said: str) -> Path:
 
 def _inside(place: Path, file: str) -> Path:
     if not re.fullmatch(r"[a-z0-9-]+\.safetensors", file):
-        raise BadFile(f"{place / 'round.json'} names the file {file!r}; files of a round lie in its own folder")
+        raise BadFile(f"{place / FACTS} names the file {file!r}; files of a round lie in its own folder")
     return place / file
 
 

@@ -1,7 +1,8 @@
 """Recording rounds to a folder, so that they can be shown again to any assessor at any time.
 
 docs/run-folder.md describes the folder. A round is written beside its place and moved there when it is whole and
-on disk: a kill at any moment leaves a folder that reads, and ends at the last whole round.
+on disk: a kill at any moment leaves a folder that reads, and ends at the last whole round. So does the chain of hashes
+over the rounds, since each round's link lies in its folder.
 """
 
 import hashlib
@@ -17,10 +18,12 @@ import numpy as np
 
 from fedcoast.errors import BadFile, BadRound, BadSetting, Client
 from fedcoast.rounds.arrays import Array
+from fedcoast.rounds.chain import LINK, Hasher, Link, content, head
 from fedcoast.rounds.clients import client_to_json
-from fedcoast.rounds.files import sole_writer, sync, write_json
-from fedcoast.rounds.folder import ABOUT, FORMAT, ROUNDS, VERSION, is_run, read_about, recorded
+from fedcoast.rounds.files import read_json, sole_writer, sync, write_json, write_whole
+from fedcoast.rounds.folder import ABOUT, FACTS, FORMAT, ROUNDS, VERSION, is_run, read_about, recorded
 from fedcoast.rounds.layout import Layout
+from fedcoast.rounds.ledgers import CREDITS, Answering, Credits, Kept, begin
 from fedcoast.rounds.pruning import pruned_upload
 from fedcoast.rounds.round import Policy, Round, check_policy
 from fedcoast.rounds.tensors import write_tensors
@@ -32,6 +35,8 @@ class Recorder:
     `pruned` keeps, instead of whole uploads, the ballots of that share: what CoAst needs for its targets "ballot" and
     "pruned" at that `keep`, in a sixteenth of the room.
     `about` are facts of the run in JSON's types (an experiment, a planted truth), kept when the folder is new.
+    `ledger` is an assessor that somebody else shows the rounds to: the credits it holds for final are written down with
+    each round, and so come into the chain (`head` is the hash of its last link; docs/audit.md).
 
         with Recorder("runs/today") as recorder:
             recorder.observe(round)
@@ -43,16 +48,20 @@ class Recorder:
         about: Mapping[str, Any] | None = None,
         bad_uploads: Policy = "quarantine",
         pruned: float | None = None,
+        ledger: Answering | None = None,
     ) -> None:
         if pruned is not None and not (isinstance(pruned, int | float) and 0 < pruned <= 1):
             raise BadSetting(f"pruned must lie in (0, 1], the share of each layer whose votes are kept; got {pruned!r}")
         check_policy(bad_uploads)
         self.folder = Path(folder)
-        self._policy, self._pruned = bad_uploads, pruned
+        self._policy, self._pruned, self._ledger = bad_uploads, pruned, ledger
         self._closed = False
         self._layout: Layout | None = None
         self._end: bytes | None = None
         self.last_round: int | None = None
+        self.head = ""
+        self._linked: int | None = None
+        self._kept: Kept | None = None
         facts = None if about is None else _as_json(about)
         _prepare(self.folder)
         with ExitStack() as stack:
@@ -64,12 +73,21 @@ class Recorder:
         for leftover in (self.folder / ROUNDS).glob(".[0-9]*"):
             shutil.rmtree(leftover, ignore_errors=True)
         if not is_run(self.folder):
-            write_json(self.folder / ABOUT, {"format": FORMAT, "version": VERSION, "about": about or {}})
+            write_json(
+                self.folder / ABOUT, {"format": FORMAT, "version": VERSION, "chain": "sha256", "about": about or {}}
+            )
         elif about is not None and read_about(self.folder) != about:
             raise BadFile(f"{self.folder} holds another run: what it says about itself differs; use a new folder")
         for round in recorded(self.folder, last=True):
             self.last_round, self._layout = round.number, round.layout()
             self._end = _digest(round.read_end(self._layout))
+        if self._ledger is not None:
+            self._kept = begin(self.folder, self._ledger)
+        last = head(self.folder)
+        if last is None and "chain" in read_json(self.folder / ABOUT):
+            raise BadFile(f"the link of round {self.last_round} is gone from {self.folder}; fedcoast verify says more")
+        # Where the last round is older than chains, the chain begins with the next.
+        self._linked, self.head = last or (None, content(self.folder / ABOUT).sha256)
 
     def observe(self, round: Round, /) -> None:
         """Write one round: whole and on disk when this returns, not at all when it raises."""
@@ -88,7 +106,10 @@ class Recorder:
         part = place.with_name(f".{place.name}")
         try:
             part.mkdir()
-            end = self._write(round, layout, part)
+            with Hasher(part) as hasher:
+                credits = self._write_credits(part, hasher)
+                end, link = self._write(round, layout, part, hasher)
+            write_whole(part / LINK, lambda beside: beside.write_bytes(link.to_bytes()))
             sync(part)
             part.rename(place)
         except BaseException as error:
@@ -98,17 +119,24 @@ class Recorder:
             raise
         sync(self.folder / ROUNDS)
         self.last_round, self._layout, self._end = round.number, layout, end
+        self._linked, self.head = link.number, link.hash
+        if self._kept is not None:
+            self._kept.credits.update(credits)
 
-    def _write(self, round: Round, layout: Layout, part: Path) -> bytes:
+    def _write(self, round: Round, layout: Layout, part: Path, hasher: Hasher) -> tuple[bytes, Link]:
         pruned = self._pruned if round.pruned is None else round.pruned
         kinds = {entry.name: entry.kind for entry in layout.entries}
+
+        def keep(file: str, tensors: dict[str, tuple[Array, str]]) -> None:
+            write_tensors(part / file, tensors)
+            hasher.add(file)
 
         def write(file: str, model: dict[str, Array]) -> None:
             # Integers may come in another width than the layout's; only bfloat16 differs from its array's type.
             names = {
                 name: "bfloat16" if kinds[name] == "bfloat16" else array.dtype.name for name, array in model.items()
             }
-            write_tensors(part / file, {name: (array, names[name]) for name, array in model.items()})
+            keep(file, {name: (array, names[name]) for name, array in model.items()})
 
         start, end = round.read_start(layout), round.read_end(layout)
         carried_on = self._end is not None and _digest(start) == self._end
@@ -121,26 +149,33 @@ class Recorder:
             if pruned is None:
                 write(file, model)
             else:
-                write_tensors(part / file, pruned_upload(layout, start, model, pruned))
+                keep(file, pruned_upload(layout, start, model, pruned))
             weight = None if round.weights is None else float(round.weights[client])
             clients.append({"client": client_to_json(client), "file": file, "weight": weight})
             del model  # before the next one is loaded
-        write_json(
-            part / "round.json",
-            {
-                "number": round.number,
-                "start": f"end of round {self.last_round}" if carried_on else "start.safetensors",
-                "end": "end.safetensors",
-                "pruned": pruned,
-                "metrics": {name: float(value) for name, value in round.metrics.items()},
-                "layers": layout.to_json(),
-                "clients": clients,
-                "quarantined": [
-                    {"client": client_to_json(client), "reason": reason} for client, reason in quarantined.items()
-                ],
-            },
-        )
-        return _digest(end)
+        facts = {
+            "number": round.number,
+            "start": f"end of round {self.last_round}" if carried_on else "start.safetensors",
+            "end": "end.safetensors",
+            "pruned": pruned,
+            "metrics": {name: float(value) for name, value in round.metrics.items()},
+            "layers": layout.to_json(),
+            "clients": clients,
+            "quarantined": [
+                {"client": client_to_json(client), "reason": reason} for client, reason in quarantined.items()
+            ],
+        }
+        write_json(part / FACTS, facts)
+        hasher.add(FACTS)
+        return _digest(end), hasher.link(round.number, self._linked, self.head, facts)
+
+    def _write_credits(self, part: Path, hasher: Hasher) -> Credits:
+        if self._kept is None or self._ledger is None:
+            return {}
+        new = self._kept.new(self._ledger.assessment())
+        write_json(part / CREDITS, self._kept.to_json(new))
+        hasher.add(CREDITS)
+        return new
 
     def close(self) -> None:
         """Let another process record here."""
@@ -179,7 +214,7 @@ def _as_json(about: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _digest(model: dict[str, Array]) -> bytes:
-    digest = hashlib.blake2b()
+    digest = hashlib.sha256()  # processors have instructions for it
     for name, array in model.items():
         digest.update(f"{name} {array.dtype}".encode("utf-8", "surrogatepass"))
         digest.update(np.ascontiguousarray(array).data)

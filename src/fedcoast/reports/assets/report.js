@@ -20,7 +20,7 @@ const report = (() => {
   }
   function lightChanged() {
     nameTheme();
-    drawAll();
+    redraw();
   }
   function nameTheme() {
     by("theme").textContent = isDark() ? "◐ Light" : "◐ Dark";
@@ -38,7 +38,7 @@ const report = (() => {
 
   // --- figures
 
-  // Plotly takes a second to start, so the page is shown, and can be used, before. In a report it lies in the page as
+  // Plotly takes a while to start, so the page is shown, and can be used, before. In a report it lies in the page as
   // inert text, which becomes a script when it is needed; the live page fetches it.
   let plotly = null;
   function startPlotly() {
@@ -46,9 +46,10 @@ const report = (() => {
       const script = document.createElement("script"), held = by("plotly");
       if (held) script.textContent = held.textContent;
       else script.src = "plotly.js";
-      script.onload = done;
+      script.onload = () => done(true);
+      script.onerror = () => { plotly = null; done(false); };  // the server is gone; its return brings the next try
       document.head.append(script);
-      if (held) done();
+      if (held) done(true);
     });
   }
   const shown = new Promise((done) => {
@@ -56,11 +57,18 @@ const report = (() => {
     else addEventListener("load", () => setTimeout(done, 30));
   });
 
+  // A label of so many characters; an entity is one, and text kept apart from its surroundings stays so.
+  function shortened(text, most) {
+    const characters = text.match(/&[^;]+;|./gsu) ?? [];
+    return characters.length <= most ? text : characters.slice(0, most - 1).join("") + "…" + (text.startsWith("\u2068") ? "\u2069" : "");
+  }
   function fitted(figure, width) {
     const { layout } = figure;
     if (width >= 640) return figure;
     layout.font.size = 11;
     layout.margin = { ...layout.margin, l: 4, r: 8 };
+    if (layout.yaxis.ticktext) layout.yaxis.ticktext = layout.yaxis.ticktext.map((text) => shortened(text, 16));
+    for (const trace of figure.data) if (trace.texttemplate && layout.xaxis.ticktext?.length > 5) delete trace.texttemplate;
     for (const trace of figure.data) if (trace.colorbar) {  // below the plot, or above it where names stand below
       const above = layout.xaxis.side !== "top";
       const bar = { orientation: "h", thickness: 8, x: 0.5, xanchor: "center", y: above ? 1.02 : -0.02, yanchor: above ? "bottom" : "top" };
@@ -84,7 +92,6 @@ const report = (() => {
 
   function draw(element, printing = false) {
     const name = element.dataset.figure;
-    if (!view.figures[name] || !window.Plotly) return;
     const width = printing ? 680 : element.clientWidth;
     const figure = fitted(drawn(name), width);
     const coloured = isDark() && !printing ? inked(figure, view.partners) : figure;
@@ -92,29 +99,35 @@ const report = (() => {
     Plotly.react(element, coloured.data, coloured.layout, {
       displaylogo: false, displayModeBar: false, scrollZoom: false, doubleClick: false,
     });
-    element.dataset.drawn = coloured.layout.width;
+    element.dataset.drawn = width;
     performance.mark(`drawn ${name}`);
   }
-  const figures = () => [...document.querySelectorAll("[data-figure]")];
+  const figures = () => [...document.querySelectorAll("[data-figure]")].filter((element) => view.figures[element.dataset.figure]);
 
-  let drawing = 0;
-  async function drawAll() {  // what is in sight first; the rest when the browser has time
-    const turn = ++drawing;
-    delete root.dataset.drawn;
-    await shown;
-    await startPlotly();
-    const seen = (element) => element.getBoundingClientRect().top < innerHeight;
-    const order = [...figures().filter(seen), ...figures().filter((element) => !seen(element))];
-    for (const element of order) {
-      if (turn !== drawing) return;
-      if (!seen(element)) {
-        root.dataset.drawn = "some";
-        await new Promise((done) => requestIdleCallback(done, { timeout: 500 }));
+  // Figures are drawn when they come near, one a frame, so that a page of any length opens at once.
+  const near = new Set();
+  const nearing = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) isIntersecting ? near.add(target) : near.delete(target);
+    drawNear();
+  }, { rootMargin: "60% 0px" });
+  let drawing = null;
+  function drawNear() {
+    return drawing ??= (async () => {
+      try {
+        await shown;
+        if (!await startPlotly()) return;
+        for (let due; (due = figures().find((element) => near.has(element) && !element.dataset.drawn));) {
+          draw(due);
+          await new Promise(requestAnimationFrame);
+        }
+      } finally {
+        drawing = null;
       }
-      draw(element);
-    }
-    root.dataset.height = Math.ceil(document.body.getBoundingClientRect().bottom);  // for whoever takes a picture
-    root.dataset.drawn = "all";
+    })();
+  }
+  function redraw(which = () => true) {
+    for (const element of figures().filter(which)) delete element.dataset.drawn;
+    drawNear();
   }
 
   // --- clients on request
@@ -140,8 +153,7 @@ const report = (() => {
   function pick(button) {
     if (!picked.delete(client(button))) picked.add(client(button));
     button.setAttribute("aria-pressed", picked.has(client(button)));
-    const timeline = by("figure-timeline");
-    if (timeline) draw(timeline);
+    redraw((element) => element.dataset.figure === "timeline");
   }
 
   // --- tables
@@ -176,7 +188,8 @@ const report = (() => {
   }
   // The best and the worst of the present order are shown, whatever it is sorted by.
   function showEnds(table) {
-    const rows = [...table.tBodies[0].rows], shown = Number(table.dataset.shown ?? rows.length);
+    if (!table.dataset.shown) return;  // all are there, or the gap is marked already
+    const rows = [...table.tBodies[0].rows], shown = Number(table.dataset.shown);
     const top = Math.ceil(shown / 2), bottom = rows.length - (shown - top);
     rows.forEach((row, at) => {
       row.classList.toggle("between", at >= top && at < bottom);
@@ -218,18 +231,18 @@ const report = (() => {
   });
   document.addEventListener("input", (event) => { if (event.target.id === "search") search(); });
   dusk.addEventListener("change", lightChanged);
-  addEventListener("beforeprint", () => startPlotly() && figures().forEach((element) => draw(element, true)));
-  addEventListener("afterprint", () => figures().forEach((element) => draw(element)));
+  addEventListener("beforeprint", () => {
+    startPlotly();
+    if (window.Plotly) figures().forEach((element) => draw(element, true));
+  });
+  addEventListener("afterprint", () => redraw());
   let widths;
   new ResizeObserver(() => { clearTimeout(widths); widths = setTimeout(resized, 120); }).observe(document.body);
-  function resized() {
-    for (const element of figures()) if (element.dataset.drawn && Number(element.dataset.drawn) !== element.clientWidth) draw(element);
-  }
+  const resized = () => redraw((element) => element.dataset.drawn && Number(element.dataset.drawn) !== element.clientWidth);
   const reading = new IntersectionObserver((entries) => {
-    for (const { target, isIntersecting } of entries) if (isIntersecting) {
-      for (const link of document.querySelectorAll("nav a")) {
-        link.hash === `#${target.id}` ? link.setAttribute("aria-current", "true") : link.removeAttribute("aria-current");
-      }
+    for (const { target, isIntersecting } of entries) {
+      const link = document.querySelector(`nav a[href="#${target.id}"]`);
+      isIntersecting ? link?.setAttribute("aria-current", "true") : link?.removeAttribute("aria-current");
     }
   }, { rootMargin: "-20% 0px -70% 0px" });
 
@@ -247,7 +260,11 @@ const report = (() => {
     }
     document.querySelectorAll("main > section").forEach((section) => reading.observe(section));
     search();
-    drawAll();
+    near.clear();
+    nearing.disconnect();
+    figures().forEach((element) => nearing.observe(element));
+    redraw();
+    root.dataset.height = Math.ceil(document.body.getBoundingClientRect().bottom);  // for whoever takes a picture
   }
 
   try { const kept = localStorage.getItem("fedcoast-theme"); if (kept) root.dataset.theme = kept; } catch { /* none */ }

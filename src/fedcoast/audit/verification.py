@@ -1,0 +1,147 @@
+"""`verify`: is a run folder what was recorded, and do the answers, reports and ledgers follow from it?"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fedcoast.audit.agreement import differences
+from fedcoast.audit.findings import Finding
+from fedcoast.audit.links import Walk, follow
+from fedcoast.audit.papers import PAPERS, Claim, kept_claim, read_claim
+from fedcoast.errors import BadFile, BadSetting
+from fedcoast.rounds.folder import ABOUT, ROUNDS, is_run
+from fedcoast.rounds.replaying import replay
+
+_PRIVATE = (ABOUT, ROUNDS, ".lock", f".{ABOUT}.part")
+_SERVER = "the lab's server optimiser after its last rounds: needed to go on, no part of what happened"
+_STRANGER = "not part of the recording"
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was found. `agrees` is true when every byte is as recorded and every claim follows from it.
+
+    `head` is the hash of the last link: kept elsewhere, it tells later whether rounds were cut off or all was written
+    anew. `uncovered` are rounds older than the chain; `confirmed` says what agrees, in sentences; `unchecked` are
+    claims that were not held against a recording that is not as it was; `outside` are files in the folder that the
+    chain does not cover, and why.
+    """
+
+    folder: str
+    head: str | None
+    last_round: int | None
+    rounds: int
+    files: int
+    bytes: int
+    findings: tuple[Finding, ...] = ()
+    uncovered: tuple[int, ...] = ()
+    confirmed: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
+    outside: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def agrees(self) -> bool:
+        return not self.findings and not self.uncovered and self.head is not None
+
+    def to_json(self) -> dict[str, Any]:
+        return {"agrees": self.agrees, **asdict(self)}
+
+
+def verify(folder: str | Path, papers: Iterable[str | Path] = (), head: str | None = None) -> Verification:
+    """Recompute every hash of a run folder, and the scores behind every claim.
+
+    `papers` are answers (`fedcoast assess --json`), reports (HTML or JSON) and saved states; those that lie in the
+    folder are found without being named. `head` is one that was kept: the chain must pass through it.
+    """
+    folder, wanted = Path(folder), _head(head)
+    if not is_run(folder) and not (folder / ROUNDS).is_dir():
+        raise BadFile(f"{folder} is no recorded run, and only those carry a chain (fedcoast import makes one)")
+    try:
+        walk = follow(folder)
+    except OSError as error:
+        raise BadFile(f"{folder} cannot be read ({error})") from error
+    confirmed: list[str] = []
+    sound = not walk.findings  # else a claim that no longer follows from it need not be what was changed
+    claims = _claims(folder, [Path(paper) for paper in papers], walk)
+    for claim, found in zip(claims, differences(replay(folder), claims) if sound else [[]] * len(claims), strict=True):
+        _check_claim(claim, found, walk, confirmed if sound else [])
+    if wanted is not None:
+        _check_head(wanted, walk, confirmed)
+    return Verification(
+        folder=str(folder),
+        head=walk.head,
+        last_round=walk.last_round,
+        rounds=walk.rounds,
+        files=walk.files,
+        bytes=walk.bytes,
+        findings=tuple(walk.findings),
+        uncovered=tuple(walk.unlinked),
+        confirmed=tuple(confirmed),
+        unchecked=() if sound else tuple(str(claim.file) for claim in claims),
+        outside=walk.outside,
+    )
+
+
+def _head(text: str | None) -> str | None:
+    if text is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", text):
+        raise BadSetting(f"a head is 64 hexadecimal digits, as fedcoast verify prints it; got {text!r}")
+    return None if text is None else text.lower()
+
+
+def _claims(folder: Path, papers: list[Path], walk: Walk) -> list[Claim]:
+    """The claims that were given, which must be readable, and those that lie in the folder."""
+    claims = []
+    for paper in dict.fromkeys(papers):
+        if not paper.is_file():
+            raise BadFile(f"{paper} is no file")
+        try:
+            claims.append(read_claim(paper))
+        except BadFile as error:
+            walk.findings.append(Finding(str(paper), f"cannot be checked: {error}"))
+    try:
+        kept = kept_claim(folder)
+        claims += [] if kept is None else [kept]
+    except BadFile:
+        pass  # every byte of it is covered by the chain, which has named it
+    given = {paper.resolve() for paper in papers}
+    for path in sorted(folder.iterdir()):
+        if path.name in _PRIVATE or path.resolve() in given:
+            continue
+        try:
+            if path.suffix not in PAPERS or not path.is_file():
+                raise BadFile("no paper has this name")
+            claims.append(read_claim(path))
+        except BadFile as error:
+            if path.suffix == ".state":
+                walk.findings.append(Finding(path.name, f"was changed: {error}"))
+            else:
+                walk.outside[path.name] = _SERVER if path.name == "server" and path.is_dir() else _STRANGER
+    return claims
+
+
+def _check_claim(claim: Claim, found: list[str], walk: Walk, confirmed: list[str]) -> None:
+    file = str(claim.file)
+    if not claim.whole:
+        found = ["was changed after it was made: the rest of it does not have the hash it carries", *found]
+    if claim.head and claim.head != walk.heads.get(-1 if claim.last_round is None else claim.last_round):
+        found = [f"was made from another history: no link of round {claim.last_round} has the head it carries", *found]
+    walk.findings.extend(Finding(file, what) for what in found)
+    if not found:
+        settings = ", ".join(f"{option}={value!r}" for option, value in claim.settings.items())
+        until = "" if claim.last_round is None else f" up to {claim.last_round}"
+        of = f"its {claim.kind} follows from the rounds{until}"
+        head = ", whose head it carries" if claim.head else ""
+        confirmed.append(f"{file}: {of}{head}, by {claim.method}({settings})")
+
+
+def _check_head(wanted: str, walk: Walk, confirmed: list[str]) -> None:
+    at = next((number for number, found in walk.heads.items() if found == wanted), None)
+    if at is None:
+        what = f"no link has the head {wanted[:12]}…: rounds were cut off at the end, or the chain was written anew"
+        walk.findings.append(Finding(ROUNDS, what))
+    else:
+        since = sum(number > at for number in walk.heads)
+        grown = f"; {since} rounds were added since" if since else ""
+        confirmed.append(f"the head that was kept is the link of round {at}{grown}")

@@ -1,0 +1,232 @@
+"""The tables of a report: the ranking, and the numbers behind every figure for whoever cannot see or trust it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from fedcoast.assessors.comparison import Comparison
+from fedcoast.reports import markup, wording
+from fedcoast.reports.account import Account, Standing
+from fedcoast.reports.canvas import MOST_BARS, MOST_PAIRS
+from fedcoast.reports.markup import Cell
+from fedcoast.reports.overview import ends
+from fedcoast.reports.wording import chance, interval, number, percent
+
+_MOST_CELLS, _MOST_LISTED, _MOST_ABSENT = 3000, 100, 20
+_ELSEWHERE = "Too many numbers for a table here; the report as CSV or JSON has them all."
+
+
+def ranking_table(account: Account) -> str:
+    """Everyone, best first. Of many, the two ends; the page fetches the others from a second table when it needs them.
+
+    To a browser that runs scripts what is in `noscript` is mere text, and costs nothing until then; others show it.
+    """
+    columns = [column for column in _COLUMNS if any(column.known(standing) for standing in account.standings)]
+    if len({standing.seen for standing in account.standings}) == 1:  # then it says nothing that the range does not
+        columns = [column for column in columns if column.head != "per round, range"]
+    count = len(account.standings)
+    shown = ends(count, MOST_BARS)
+    between = [place for place in range(count) if place not in set(shown)]
+    heads = [column.head.format(level=percent(account.level)) for column in columns]
+
+    def table(name: str, caption: str, places: Sequence[int]) -> str:
+        rows = ([column.cell(account.standings[place]) for column in columns] for place in places)
+        return markup.table(name, caption, heads, rows, sortable=name == "ranking-table", places=places)
+
+    some = f" ({len(shown)} of {count:,} are shown)" if between else ""
+    others = (
+        f'<noscript id="ranking-rest">{table("ranking-others", "The others", between)}</noscript>' if between else ""
+    )
+    meanings = {head: column.means for head, column in zip(heads, columns, strict=True) if column.means}
+    listed = "".join(f"<dt>{escape(head)}</dt><dd>{escape(means)}</dd>" for head, means in meanings.items())
+    key = markup.details("What the columns mean", f'<dl class="key">{listed}</dl>', "columns-details")
+    return table("ranking-table", f"The clients, best first{some}", shown) + others + key
+
+
+@dataclass(frozen=True)
+class _Column:
+    head: str
+    means: str
+    known: Callable[[Standing], object]
+    cell: Callable[[Standing], Cell]
+
+
+def client_cell(standing: Standing) -> Cell:
+    return Cell(markup.named(standing), standing.name, "client")
+
+
+def _button(standing: Standing) -> Cell:
+    button = f'<button type="button" class="pick" aria-pressed="false">{markup.named(standing)}</button>'
+    return Cell(button, standing.name, "client")
+
+
+def _verdict(standing: Standing) -> Cell:
+    words = wording.VERDICTS[standing.verdict]
+    order = {"hurts": 0, "unclear": 1, "helps": 2, None: -1}[standing.verdict]
+    return Cell(f'<span class="verdict {standing.verdict or ""}">{words}</span>', order, "words")
+
+
+def _span(span: tuple[float, float] | None) -> Cell:
+    return Cell(interval(span), "" if span is None else span[0])
+
+
+def _whole(value: float | None, text: str) -> Cell:
+    return Cell("–" if value is None else text, "" if value is None else value)
+
+
+_COLUMNS = [
+    _Column("rank", "1 is the best.", lambda s: True, lambda s: Cell(str(s.rank), s.rank)),
+    _Column("client", "", lambda s: True, _button),
+    _Column(
+        "score",
+        "What the client contributed, by the method named under “Settings and versions”.",
+        lambda s: True,
+        lambda s: Cell(number(s.score), s.score),
+    ),
+    _Column(
+        "{level} range",
+        "Where the score would lie, with that confidence, had the luck of the rounds been drawn anew.",
+        lambda s: s.interval,
+        lambda s: _span(s.interval),
+    ),
+    _Column(
+        "per round",
+        "The score divided by the rounds that the client took part in: fair to those who were absent at times.",
+        lambda s: s.seen,
+        lambda s: _whole(s.mean, number(s.mean)),
+    ),
+    _Column(
+        "per round, range", "The same range, per round.", lambda s: s.mean_interval, lambda s: _span(s.mean_interval)
+    ),
+    _Column(
+        "rank could be",
+        "The places that luck alone could have given it, with the same confidence.",
+        lambda s: s.ranks,
+        lambda s: Cell("–") if s.ranks is None else Cell("–".join(map(str, dict.fromkeys(s.ranks))), s.ranks[0]),
+    ),
+    _Column(
+        "verdict",
+        "“helps” is surely above a client that does nothing, “hurts” surely below one.",
+        lambda s: s.verdict,
+        _verdict,
+    ),
+    _Column("rounds", "The valued rounds it took part in.", lambda s: True, lambda s: Cell(f"{s.seen:,}", s.seen)),
+    _Column(
+        "share",
+        "Its part of a whole, by the rule named under “Shares”.",
+        lambda s: s.share is not None,
+        lambda s: Cell(percent(s.share, 2), s.share or 0),
+    ),
+    _Column(
+        "amount",
+        "Its part of the budget.",
+        lambda s: s.cents is not None,
+        lambda s: Cell(wording.money(s.cents), s.cents or 0),
+    ),
+    _Column(
+        "planted rank",
+        "The order that this experiment was built with. The method did not see it.",
+        lambda s: s.planted,
+        lambda s: _whole(s.planted, str(s.planted)),
+    ),
+]
+
+
+# --- the numbers behind the figures
+
+
+def credits_table(account: Account) -> str:
+    if account.credits.size > _MOST_CELLS:
+        return markup.paragraph(_ELSEWHERE, "note")
+    heads = ["client", *(f"round {n}" for n in account.rounds)]
+    rows = [
+        [client_cell(standing)]
+        + [Cell("" if credit != credit else number(float(credit))) for credit in account.credits[row]]
+        for row, standing in enumerate(account.standings)
+    ]
+    return _behind("credits", "Credit of each client in each round", heads, rows)
+
+
+def layers_table(account: Account) -> str:
+    shown = [account.standings[place] for place in ends(len(account.standings), MOST_BARS)]
+    names = account.layers.names
+    if len(shown) * len(names) > _MOST_CELLS:
+        return markup.paragraph(_ELSEWHERE, "note")
+    rows = [
+        [client_cell(standing), *(Cell(number(int(net))) for net in account.layers.agreement[standing.client])]
+        for standing in shown
+    ]
+    return _behind("layers", "Credit by layer; a row adds up to the score", ["client", *names], rows)
+
+
+def above_table(account: Account) -> str:
+    if account.above is None or len(account.standings) > MOST_PAIRS:
+        return markup.paragraph(_ELSEWHERE, "note")
+    rows = [
+        [client_cell(standing)]
+        + [Cell("" if row == column else escape(chance(float(p)))) for column, p in enumerate(account.above[row])]
+        for row, standing in enumerate(account.standings)
+    ]
+    heads = ["above", *(standing.name for standing in account.standings)]
+    return _behind("above", "Probability that the row is above the column", heads, rows)
+
+
+def agreement_table(comparison: Comparison) -> str:
+    found = comparison.agreement()
+    rows = [[Cell(escape(name), name, "client"), *map(_signed, row.values())] for name, row in found.items()]
+    return _behind("agreement", "Spearman’s ρ of any two methods", ["method", *found], rows)
+
+
+def methods_table(account: Account, comparison: Comparison) -> str:
+    """The rank of each client by each method."""
+    names, found = list(comparison.assessments), comparison.spearman()
+    shown = [account.standings[place] for place in ends(len(account.standings), MOST_BARS)]
+    ranks = {name: answer.ranks for name, answer in comparison.assessments.items()}
+    rows = [[client_cell(s), *(Cell(str(ranks[name][s.client])) for name in names)] for s in shown]
+    if found:
+        rows.append([Cell("ρ with the planted order", "", "client"), *(_signed(found[name]) for name in names)])
+    some = "" if len(shown) == len(account.standings) else f" ({len(shown)} of {len(account.standings):,})"
+    return markup.table("methods-table", f"Rank of each client by each method{some}", ["client", *names], rows)
+
+
+def absence_table(account: Account) -> str:
+    missing = sorted((s for s in account.standings if s.seen < len(account.rounds)), key=lambda s: s.seen)
+    if not missing:
+        return ""
+    most = len(account.rounds)
+    rows = [
+        [
+            client_cell(s),
+            Cell(f'<meter min="0" max="{most}" value="{s.seen}">{s.seen} of {most}</meter>'),
+            Cell(f"{s.seen:,}"),
+            Cell(percent(s.coverage)),
+        ]
+        for s in missing[:_MOST_ABSENT]
+    ]
+    caption = f"Those who missed rounds, the rarest first{_some(len(missing), _MOST_ABSENT)}"
+    return markup.table("coverage-table", caption, ["client", "took part", "rounds", "of all"], rows)
+
+
+def quarantine_table(account: Account) -> str:
+    if not account.quarantined:
+        return ""
+    names = {standing.client: standing for standing in account.standings}
+    rows = [
+        [Cell(str(n), n), client_cell(names[client]), Cell(escape(why), why, "words")]
+        for n, client, why in account.quarantined[:_MOST_LISTED]
+    ]
+    caption = f"Uploads left out of their round{_some(len(account.quarantined), _MOST_LISTED)}"
+    return markup.table("quarantine-table", caption, ["round", "client", "why"], rows)
+
+
+def _behind(name: str, caption: str, heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+    table = markup.table(f"{name}-table", caption, heads, rows)
+    return markup.details("These numbers as a table", table, f"{name}-details")
+
+
+def _signed(value: float) -> Cell:
+    return Cell("–" if value != value else f"{value:+.2f}".replace("-", "−"))
+
+
+def _some(count: int, most: int) -> str:
+    return f" ({most} of {count:,}; the JSON has all)" if count > most else ""

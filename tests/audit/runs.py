@@ -1,0 +1,47 @@
+"""Small recorded runs to be audited."""
+
+import json
+
+import numpy as np
+
+from fedcoast import CoAst, Recorder, Round, replay
+from federations import federation, show, with_upload
+
+CLIENTS = ("ann", "bob", 3)
+ROUNDS = 5
+
+
+def rounds(count=ROUNDS):
+    """A federation with weights, metrics and, in round 2, an upload that cannot be used."""
+    made = []
+    for round in federation(seed=4, rounds=count, clients=CLIENTS):
+        if round.number == 2:
+            broken = {name: array * np.nan for name, array in round.local["bob"].items()}
+            round = with_upload(round, "bob", broken)
+        weights = {client: 10.0 * (place + 1) for place, client in enumerate(CLIENTS)}
+        made.append(Round(round.number, round.start, round.local, round.end, weights, metrics={"accuracy": 0.5}))
+    return made
+
+
+def record(folder, count=ROUNDS, pruned=None, first=0):
+    with Recorder(folder, about={"what": "a test"}, pruned=pruned) as recorder:
+        for round in rounds(count)[first:]:
+            recorder.observe(round)
+        return recorder.head
+
+
+def coast():
+    return CoAst(keep=0.3, horizon=2)
+
+
+def answer(folder):
+    return show(coast(), replay(folder))
+
+
+def without_chain(folder):
+    """The folder as a fedcoast that kept no chain would have written it."""
+    for link in folder.glob("rounds/*/link.json"):
+        link.unlink()
+    about = json.loads((folder / "run.json").read_text())
+    del about["chain"]
+    (folder / "run.json").write_text(json.dumps(about, indent=1))

@@ -1,0 +1,273 @@
+"""Answers, reports and ledgers against the recording they speak of, and `fedcoast verify` as a user calls it."""
+
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from audit.runs import answer, coast, record, without_chain
+from fedcoast import METHODS, BadFile, BadSetting, CoAst, FedcoastError, replay
+from fedcoast.assessors.remaking import remade
+from fedcoast.audit import verify
+from fedcoast.cli import auditing, reporting
+from federations import show
+
+app = typer.Typer()
+app.command()(auditing.verify)
+app.command()(reporting.report)
+
+
+def fedcoast(*arguments):
+    done = CliRunner().invoke(app, list(map(str, arguments)))
+    if isinstance(done.exception, FedcoastError):
+        raise done.exception
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done
+
+
+@pytest.fixture
+def run(tmp_path):
+    record(tmp_path / "run")
+    return tmp_path / "run"
+
+
+@pytest.fixture(params=["html", "json"])
+def report(run, tmp_path, request):
+    path = tmp_path / f"report.{request.param}"
+    fedcoast("report", run, "-o", path, "--keep", 0.3, "--horizon", 1)
+    return path
+
+
+def test_a_sound_run_is_said_to_be_as_recorded_and_its_head_is_printed(run):
+    done = fedcoast("verify", run)
+    assert done.exit_code == 0
+    assert f"head after round 5: {verify(run).head}\n" in done.stdout
+    assert f"{run} is as it was recorded: 5 rounds, 31 files, " in done.stdout
+
+
+def test_a_difference_is_named_and_ends_in_the_code_of_a_failed_check(run):
+    path = run / "rounds" / "0000000003" / "client-000001.safetensors"
+    path.write_bytes(path.read_bytes()[:-1] + b"\0")
+    done = fedcoast("verify", run)
+    assert done.exit_code == 1
+    assert (
+        "DIFFERS: rounds/0000000003/client-000001.safetensors: was changed (the upload of client 'ann')" in done.stdout
+    )
+    assert f"{run} could not be verified: 1 difference." in done.stdout
+
+
+def test_everything_can_be_had_as_json(run):
+    (run / "run.json").write_text("{}")
+    done = fedcoast("verify", run, "--json")
+    assert done.exit_code == 1
+    held = json.loads(done.stdout)
+    assert held["agrees"] is False
+    assert [finding["file"] for finding in held["findings"]] == ["run.json"]
+    assert held["head"] == verify(run).head
+
+
+def test_a_run_without_a_chain_does_not_pass_for_verified(run):
+    without_chain(run)
+    done = fedcoast("verify", run)
+    assert (done.exit_code, "This run carries no chain" in done.stdout) == (1, True)
+
+
+def test_a_report_carries_the_head_the_settings_and_the_scores_and_is_confirmed(run, report):
+    assert verify(run).head in report.read_text()
+    done = fedcoast("verify", run, "--report", report)
+    assert done.exit_code == 0
+    said = f"agrees: {report}: its report follows from the rounds up to 5, whose head it carries, by coast(keep=0.3, "
+    assert said in done.stdout
+
+
+@pytest.mark.parametrize("form", ["md", "html"])
+def test_people_can_read_the_head_in_a_report_too(run, tmp_path, form):
+    fedcoast("report", run, "-o", tmp_path / f"r.{form}")
+    text = (tmp_path / f"r.{form}").read_text()
+    assert "chain head" in text
+    assert verify(run).head in text.partition('id="seal"')[0]
+
+
+def test_a_report_stays_true_while_the_run_grows(tmp_path):
+    record(tmp_path / "run", count=4)
+    fedcoast("report", tmp_path / "run", "-o", tmp_path / "r.json")
+    record(tmp_path / "run", first=4)
+    done = fedcoast("verify", tmp_path / "run", "--report", tmp_path / "r.json")
+    assert "follows from the rounds up to 4, whose head it carries, by coast(" in done.stdout
+    assert done.exit_code == 0
+
+
+def test_a_report_tells_that_rounds_were_cut_off(run, report):
+    for path in (run / "rounds" / "0000000005").iterdir():
+        path.unlink()
+    (run / "rounds" / "0000000005").rmdir()
+    assert verify(run).agrees
+    found = verify(run, [report])
+    assert {finding.file for finding in found.findings} == {str(report)}
+    assert "was made from another history" in found.findings[0].what
+
+
+def test_a_word_changed_in_what_a_report_shows_is_found(run, report):
+    whole = report.read_text()
+    for old, new in (("fedcoast", "fedroast"), ("ann", "eve"), ("coast", "boast")):
+        report.write_text(whole.replace(old, new, 1))
+        found = verify(run, [report])
+        assert {finding.file for finding in found.findings} == {str(report)}, old
+    report.write_text(whole)
+    assert verify(run, [report]).agrees
+
+
+def test_a_score_forged_in_a_report_is_found_although_its_hash_was_forged_too(run, tmp_path):
+    from fedcoast.reports import seal
+
+    fedcoast("report", run, "-o", tmp_path / "r.json", "--keep", 0.3)
+    held = json.loads((tmp_path / "r.json").read_text())
+    stamp = held.pop("seal")
+    for forge, said in (
+        (lambda it: it["clients"][0].update(score=10**6), "with score 1000000"),
+        (lambda it: it["clients"][-1].update(rank=1), "with rank 1"),
+        (lambda it: it["assessment"]["scores"].__setitem__(0, 10**6), "the score of 3 is 1000000"),
+        (lambda it: it["assessment"]["credits"].popitem(), "is not given and follows"),
+        (lambda it: it["assessment"]["settings"].update(keep=0.1), "follows from the recording"),
+        (lambda it: it["assessment"].update(pending=[]), "says pending []"),
+        (lambda it: it["assessment"].update(method="constant"), "cannot be checked: constant does not take"),
+        (lambda it: it["assessment"]["clients"].pop(), "names the clients"),
+    ):
+        forged = json.loads(json.dumps(held))
+        forge(forged)
+        stamp["digest"] = seal._digest(seal._compact(forged))
+        (tmp_path / "r.json").write_text(json.dumps({**forged, "seal": stamp}))
+        found = [finding.what for finding in verify(run, [tmp_path / "r.json"]).findings]
+        assert found
+        assert any(said in what for what in found), found
+        assert not any("does not have the hash" in what for what in found)
+
+
+def test_an_answer_is_confirmed_and_one_of_another_run_is_not(run, tmp_path):
+    (tmp_path / "answer.json").write_text(answer(run).to_json())
+    done = fedcoast("verify", run, "--answer", tmp_path / "answer.json")
+    assert (done.exit_code, "its answer follows from the rounds up to 5, by coast(" in done.stdout) == (0, True)
+    record(tmp_path / "other", count=3)
+    done = fedcoast("verify", tmp_path / "other", "--answer", tmp_path / "answer.json")
+    assert done.exit_code == 1
+    assert "speaks of rounds up to 5; the recording has them up to 3" in done.stdout
+
+
+def test_papers_that_lie_in_the_folder_are_found_and_others_named_as_outside(run):
+    (run / "answer.json").write_text(answer(run).to_json())
+    (run / "notes.txt").write_text("lunch at noon")
+    (run / "server").mkdir()
+    assessor = coast()
+    show(assessor, replay(run))
+    assessor.save(run / "coast.state")
+    found = verify(run)
+    assert found.agrees
+    assert [line.split(": ")[1].split(" follows ")[0] for line in found.confirmed] == ["its answer", "its ledger"]
+    assert list(found.outside) == ["notes.txt", "server"]
+    assert "server optimiser" in found.outside["server"]
+
+
+def test_a_ledger_with_another_credit_is_found(run):
+    assessor = coast()
+    show(assessor, replay(run))
+    assessor._ledger.credits[1]["ann"] += 1
+    assessor.save(run / "coast.state")
+    (finding,) = verify(run).findings
+    assert finding.file.endswith("coast.state")
+    assert "says ledger.credits[0]" in finding.what
+
+
+def test_a_true_report_is_not_blamed_for_a_recording_that_was_changed(run, report):
+    path = run / "rounds" / "0000000003" / "client-000001.safetensors"
+    path.unlink()
+    found = verify(run, [report])
+    assert [finding.file for finding in found.findings] == ["rounds/0000000003/client-000001.safetensors"]
+    assert (found.confirmed, found.unchecked) == ((), (str(report),))
+    said = f"not checked: {report}, since the recording is not what it was"
+    assert said in fedcoast("verify", run, "--report", report).stdout
+
+
+def test_a_head_that_was_kept_earlier_says_what_was_added_since(run, tmp_path):
+    kept = record(tmp_path / "early", count=3)
+    done = fedcoast("verify", run, "--head", kept.upper())
+    assert "agrees: the head that was kept is the link of round 3; 2 rounds were added since" in done.stdout
+    assert done.exit_code == 0
+
+
+def test_what_cannot_be_verified_at_all_is_said(run, tmp_path):
+    for arguments, error, said in (
+        ([tmp_path / "nowhere"], BadFile, "is no recorded run"),
+        ([run, "--head", "abc"], BadSetting, "64 hexadecimal digits"),
+        ([run, "--report", tmp_path / "nowhere.html"], BadFile, "is no file"),
+    ):
+        with pytest.raises(error, match=said):
+            fedcoast("verify", *arguments)
+    (tmp_path / "r.html").write_text("<html>")
+    assert "cannot be checked" in str(verify(run, [tmp_path / "r.html"]).findings[0])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        b"[]",
+        b"\xff",
+        b'{"format": "fedcoast-report"}',
+        b'{"format": "fedcoast-report", "seal": 3}',
+        b'<script type="application/json" id="seal">[]</script>\n',
+        b"[" * 100_000,
+    ],
+)
+@pytest.mark.parametrize("name", ["paper.json", "paper.html", "paper.state"])
+def test_a_paper_of_nonsense_is_named_and_no_traceback_shown(run, tmp_path, name, said):
+    (tmp_path / name).write_bytes(said)
+    (finding,) = verify(run, [tmp_path / name]).findings
+    assert finding.file == str(tmp_path / name)
+    assert "cannot be checked" in finding.what
+
+
+def test_an_answer_of_nonsense_settings_is_named(run, tmp_path):
+    said = json.loads(answer(run).to_json())
+    for changes in ({"method": ["coast"]}, {"method": 3}, {"settings": 3}, {"settings": {"rounds": [1, 2, 3, 4]}}):
+        (tmp_path / "a.json").write_text(json.dumps({**said, **changes}))
+        (finding,) = verify(run, [tmp_path / "a.json"]).findings
+        assert "cannot be checked" in finding.what
+
+
+def test_a_ledger_saved_before_the_first_round_is_a_true_one(run):
+    coast().save(run / "coast.state")
+    assert verify(run).agrees
+
+
+def test_line_ends_are_bytes_too(run, report):
+    report.write_bytes(report.read_bytes().replace(b"\n", b"\r\n") + b"\r\n")
+    assert verify(run, [report]).findings
+
+
+def test_a_name_that_would_drive_the_terminal_is_shown_as_text(run):
+    (run / "rounds" / "\x1b[2J").mkdir()
+    assert r"rounds/\x1b[2J: was added" in fedcoast("verify", run).stdout
+
+
+@pytest.mark.parametrize("name", [n for n, m in METHODS.items() if not {"utility", "gradient"} & set(m.needs)])
+def test_every_method_that_needs_no_data_can_be_made_again_from_its_settings(name):
+    assessor = METHODS[name].make()
+    settings = json.loads(json.dumps(dict(assessor.assessment().settings)))
+    again = remade(assessor.method, settings)
+    assert (type(again), again.settings) == (type(assessor), assessor.settings)
+
+
+def test_settings_that_no_file_can_hold_are_said():
+    chosen = CoAst(layers=lambda name: True).assessment()
+    for method, settings, said in (
+        ("coast", chosen.settings, "which no file can hold"),
+        ("shapley", {}, "needs validation data"),
+        ("astrology", {}, "no method of this fedcoast"),
+        ("coast", {"colour": "red"}, "does not take these settings"),
+        ("coast", {"keep": 0.1}, "has other settings"),
+    ):
+        with pytest.raises(BadSetting, match=said):
+            remade(method, settings)
+    sliding = CoAst(rounds=slice(-3, None), layers=["a*", "b"]).assessment().settings
+    assert remade("coast", sliding).assessment().settings == sliding

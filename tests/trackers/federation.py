@@ -1,0 +1,62 @@
+"""A federation whose clients have names that trackers have to bear."""
+
+from dataclasses import replace
+from functools import partial
+
+from fedcoast import CoAst
+from federations import federation, show, with_upload
+
+NASTY = (
+    "berlin",
+    "7",
+    7,
+    "a/b",
+    "a_b",
+    "St. Mary's",
+    "<script>alert(1)</script>",
+    "مستشفى",
+    "é",
+    "..",
+    "\ud800",
+    "x" * 300,
+)
+
+
+def rounds(count=6, clients=NASTY):
+    """The first client's upload cannot be used in round 3."""
+    made = [replace(round, metrics={"test accuracy": round.number / 10}) for round in federation(3, count, clients)]
+    return [with_upload(round, clients[0], {}) if round.number == 3 else round for round in made]
+
+
+def coast():
+    return CoAst(keep=0.3, horizon=2)
+
+
+def expected(count=6, clients=NASTY):
+    """What an assessor alone says after each round."""
+    return {number: show(coast(), rounds(count, clients)[:number]) for number in range(1, count + 1)}
+
+
+def check_log(logged, name, count=6, clients=NASTY):
+    """All a tracker logged, as {tag: {step: value}}, is what the assessor said; `name(client)` is how it calls it."""
+    answers = expected(count, clients)
+    credited = {}
+    for step, answer in answers.items():
+        for client in clients:
+            at = partial(_at, logged, name(client), step)
+            counted = answer.seen[client] > 0
+            assert at("score") == (answer.scores[client] if counted else None), (step, client)
+            assert at("rank") == (answer.ranks[client] if counted else None)
+            assert (at("coverage") is not None) == counted
+            assert at("quarantined") == (1 if client == clients[0] and step >= 3 else None)
+            credited[client] = credited.get(client, 0) + (at("credit") or 0)
+            assert credited[client] == answer.scores[client], "credits add up to the score"
+        assert logged["fedcoast/round/answered"][step] == len(clients)
+        assert logged["fedcoast/round/quarantined"][step] == (1 if step == 3 else 0)
+        assert logged["fedcoast/round/pending"][step] == len(answer.pending)
+    accuracy = next(steps for tag, steps in logged.items() if tag.startswith("fedcoast/metric/test"))
+    assert {step: round(value, 6) for step, value in accuracy.items()} == {n: n / 10 for n in answers}
+
+
+def _at(logged, name, step, kind):
+    return logged.get(f"fedcoast/{kind}/{name}", {}).get(step)
