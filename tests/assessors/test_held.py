@@ -233,6 +233,18 @@ def test_planes_of_another_form_are_refused(tmp_path, array):
         CoAst().restore(tmp_path / "state")
 
 
+@pytest.mark.parametrize("settings", [{}, {"drift": "votes"}])
+def test_a_trace_of_another_form_is_refused(tmp_path, settings):
+    assessor = CoAst(**settings)
+    show(assessor, ROUNDS[:3])
+    assessor.save(tmp_path / "state")
+    tensors, header = read_tensors(tmp_path / "state")
+    tensors["1.trace.0"] = np.zeros((3, 3), np.float32)
+    write_tensors(tmp_path / "state", {name: (one, one.dtype.name) for name, one in tensors.items()}, header)
+    with pytest.raises(BadFile, match="holds neither a model nor votes"):
+        CoAst(**settings).restore(tmp_path / "state")
+
+
 @pytest.mark.parametrize("memory", ["500", "lots", -1, 1.5, True, "5 XB"])
 def test_an_amount_of_memory_that_is_none_is_refused(tmp_path, memory):
     with pytest.raises(BadSetting, match="memory must be a number of bytes, or a text such as '500MB'"):

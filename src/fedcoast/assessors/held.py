@@ -193,3 +193,7 @@ def _check(held: Held) -> None:
     for one in planes:
         if one.dtype != np.uint64 or one.shape != (2, held.seating.words):
             raise BadFile(f"round {held.number} of the state holds planes of {one.dtype} {one.shape}; it was altered")
+    models = tuple(array.size for array in held.trace) == held.seating.sizes
+    votes = len(held.trace) == 1 and held.votes.ndim == 3 and held.votes.shape[::2] == (2, held.seating.words)
+    if not models and not votes:
+        raise BadFile(f"round {held.number} of the state holds neither a model nor votes; it was altered")
