@@ -67,9 +67,8 @@ def page(measured: dict[str, Any], huge: dict[str, Any] | None) -> str:
             ["update", "intake", "intake, NumPy only"],
             [[kind, _x(of["intake"]), _x(of["intake, NumPy only"])] for kind, of in measured["bad inputs"].items()],
         ),
-        "The quick selection brackets the threshold by a sample; where the sample misled it, a layer "
-        "costs a second pass. On real "
-        "training:",
+        "The quick selection brackets the threshold by a sample; where the sample misled it, a layer costs a second "
+        "pass. On real training, of layers of more than 2,048 entries (smaller ones are not sampled and cannot miss):",
         _table(
             ["training", "layers sampled", "second passes"],
             [[name, f"{of['layers']:,}", f"{of['missed']:,}"] for name, of in measured["second passes"].items()],
