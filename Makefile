@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all lint types bench clean
+.PHONY: help install demo test test-all lint types bench reproduce reproduce-smoke clean
 
 help:  ## show this
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 install: $(STAMP)  ## set up .venv with the package and everything it needs here
 
@@ -18,7 +18,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all,dev]'
 	touch $(STAMP)
 
-demo: install  ## train a real federation, assess it, print the ranking
+demo: install  ## train a real federation, assess and rank it, write a report
 	$(BIN)/fedcoast demo
 
 test: install  ## the tests
@@ -37,6 +37,13 @@ types: install  ## mypy, strict
 
 bench: install  ## speed, as ratios measured side by side
 	$(BIN)/python -m benchmarks
+
+reproduce: install  ## the paper's tables from the runs in runs/, training what is missing (days)
+	$(BIN)/fedcoast reproduce all --images docs/images/tables --page README.md --page docs/replication.md
+
+reproduce-smoke: install  ## every table's code on little federations of digits (a minute)
+	rm -rf results/smoke
+	$(BIN)/fedcoast reproduce all --preset smoke --seeds 1 --runs results/smoke/runs
 
 clean:  ## remove what make made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist

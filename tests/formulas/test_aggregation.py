@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fedcoast.formulas.aggregation import adaptive_step, mean, pruned_mean
+from fedcoast.formulas.aggregation import adaptive_step, mean, pruned_mean, sparse_mean, sparse_upload
 from fedcoast.formulas.ternary import ballot
 
 DTYPES = [np.float16, np.float32, np.float64]
@@ -86,3 +86,31 @@ def test_the_adaptive_step_of_an_overflow_is_still_a_number():
     huge = np.array([np.inf, 1.0, 0.0, 0.0])
     assert np.isfinite(adaptive_step(huge, 0.5))
     assert np.isfinite(adaptive_step(np.array([1.7e308, 1.7e308]), 1.0))
+
+
+@pytest.mark.parametrize("keep", [0.1, 0.5, 1.0])
+def test_a_sparse_upload_has_the_raw_values_where_the_ballot_votes_and_the_start_elsewhere(keep):
+    rng = np.random.default_rng(2)
+    start, local = rng.normal(size=(5, 8)), rng.normal(size=(5, 8))
+    votes = ballot(local - start, keep).reshape(start.shape) != 0
+    upload = sparse_upload(start, local, keep)
+    np.testing.assert_array_equal(upload[votes], local[votes])
+    np.testing.assert_array_equal(upload[~votes], start[~votes])
+    assert votes.sum() == int(40 * keep)
+
+
+def test_the_sparse_mean_moves_by_the_mean_of_the_kept_raw_updates():
+    rng = np.random.default_rng(3)
+    start, tensors = rng.normal(size=30), [rng.normal(size=30) for _ in range(5)]
+    kept = [(tensor - start) * (ballot(tensor - start, 0.1) != 0) for tensor in tensors]
+    merged = sparse_mean(start, tensors, 0.1)
+    np.testing.assert_allclose(merged - start, np.mean(kept, axis=0), atol=1e-15)
+    nobody = np.all([one == 0 for one in kept], axis=0)
+    assert nobody.any()
+    np.testing.assert_array_equal(merged[nobody], start[nobody])
+
+
+def test_keeping_everything_makes_the_sparse_mean_the_mean():
+    rng = np.random.default_rng(4)
+    start, tensors = rng.normal(size=30), [rng.normal(size=30) for _ in range(5)]
+    np.testing.assert_array_equal(sparse_mean(start, tensors, 1.0), mean(tensors))

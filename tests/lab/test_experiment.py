@@ -39,7 +39,7 @@ def test_every_field_changes_the_hash():
         ({"steps": 0}, "steps must be at least 1, or None; got 0"),
         ({"tests": 0}, "tests must be at least 1, or None; got 0"),
         ({"seed": -1}, "seed must be an integer of at least 0; got -1"),
-        ({"aggregation": "krum"}, "aggregation must be one of fedavg, pruned, fedavgm, fedadam; got 'krum'"),
+        ({"aggregation": "krum"}, "aggregation must be one of fedavg, pruned, sparse, fedavgm, fedadam; got 'krum'"),
         ({"weighting": "x"}, "weighting must be one of"),
         ({"optimiser": "x"}, "optimiser must be one of"),
         ({"schedule": "x"}, "schedule must be one of"),

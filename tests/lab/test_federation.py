@@ -80,6 +80,14 @@ def test_pruned_aggregation_moves_each_parameter_by_whole_votes():
             assert np.abs(moved).max() <= 5.001
 
 
+def test_sparse_aggregation_is_uniform_and_moves_no_more_than_the_kept_share_of_each_client():
+    for round in federate(Experiment(aggregation="sparse", weighting="samples", setting="quantity", **SMALL)):
+        assert set(round.weights.values()) == {1.0}
+        for name, start in round.start.items():
+            moved = np.count_nonzero(round.end[name] != start)
+            assert 0 < moved <= 5 * max(1, int(start.size * 0.1))
+
+
 def test_a_share_of_the_clients_takes_part_and_everyone_does_in_the_long_run():
     shown = list(federate(Experiment(participation=0.4, **{**SMALL, "rounds": 12, "steps": 1})))
     assert {len(round.clients) for round in shown} == {2}

@@ -19,7 +19,7 @@ def aggregate(server, *values, start=START):
     return server.aggregate(start, local, dict.fromkeys(local, 1.0))
 
 
-@pytest.mark.parametrize("rule", ["fedavg", "pruned", "fedavgm", "fedadam"])
+@pytest.mark.parametrize("rule", ["fedavg", "pruned", "sparse", "fedavgm", "fedadam"])
 def test_buffers_are_averaged_and_counters_take_the_maximum(rule):
     end = aggregate(Server(Experiment(aggregation=rule), frozenset({"bn", "count"})), 1.0, 3.0)
     np.testing.assert_array_equal(end["bn"], [20, 20])

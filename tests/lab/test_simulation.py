@@ -29,7 +29,7 @@ def everything(folder):
     ]
 
 
-@pytest.mark.parametrize("aggregation", ["fedavg", "pruned", "fedavgm", "fedadam"])
+@pytest.mark.parametrize("aggregation", ["fedavg", "pruned", "sparse", "fedavgm", "fedadam"])
 @pytest.mark.parametrize("stopped_after", [1, 4])
 def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, aggregation, stopped_after):
     experiment = dataclasses.replace(SMALL, aggregation=aggregation, server_rate=0.3, participation=0.6)

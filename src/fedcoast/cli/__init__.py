@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from fedcoast import FedcoastError, MissingExtra, __version__
-from fedcoast.cli import answers, auditing, comparing, data, lab, reporting, rewarding
+from fedcoast.cli import answers, auditing, comparing, data, lab, reporting, reproducing, rewarding
 from fedcoast.cli.screen import complain
 
 REFUSED = 3
@@ -30,6 +30,7 @@ app.command()(auditing.verify)
 app.command("import")(answers.import_)
 app.command()(lab.demo)
 app.command()(lab.simulate)
+app.command()(reproducing.reproduce)
 app.add_typer(lab.app, name="lab")
 app.add_typer(data.app, name="data")
 

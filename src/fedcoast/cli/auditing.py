@@ -25,7 +25,10 @@ def verify(
     head: Annotated[str | None, typer.Option(help="A head that was kept: the chain must pass through it.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
 ) -> None:
-    """Recompute every hash of a run, and the scores behind its reports, answers and ledgers; name what differs."""
+    """Recompute every hash of a run, and the scores behind its reports, answers and ledgers; name what differs.
+
+    RUN is a recorded run.
+    """
     found = audit(run, [*(report or ()), *(answer or ()), *(state or ())], head)
     if json:
         typer.echo(form.dumps(found.to_json(), indent=1))

@@ -22,30 +22,41 @@ Setting = Annotated[str, typer.Option(help="How the clients differ: quantity, no
 Clients = Annotated[int, typer.Option(help="How many; client 0 is the best.")]
 
 
-def demo(seed: Seed = 0) -> None:
-    """Train a small federation with a planted truth, and let CoAst find it."""
+def demo(
+    seed: Seed = 0,
+    file: Annotated[Path, typer.Option("--out", help="Where the report goes.")] = Path("runs/demo.html"),
+) -> None:
+    """Train a small federation with a planted truth, let CoAst find it, and write a report."""
     _need_the_lab()
+    require("plotly", extra="report")
     from fedcoast.lab.federation import Federation
     from fedcoast.lab.presets import preset
+    from fedcoast.lab.simulation import about
+    from fedcoast.reports.forms import write
+    from fedcoast.reports.survey import survey
 
     federation = Federation(preset("quick", "digits", "mlp", setting="noise", seed=seed))
-    experiment, assessor = federation.experiment, CoAst()
+    experiment, truth, accuracy = federation.experiment, federation.truth, list[float]()
     err().print(
         f"Training {experiment.clients} clients for {experiment.rounds} rounds on {federation.ground.title};"
         " each client's images are noisier than the one before's."
     )
     with progress(experiment.rounds) as bar:
-        for round in federation:
-            assessor.observe(round)
+
+        def tell(round: Round) -> None:
+            accuracy.append(round.metrics["test accuracy"])
             bar(_told(round))
-    show(assessor.assessment(), federation.truth)
+
+        account = survey(federation, on_round=tell, truth=truth, facts=about(federation), title="The demo")
+    show(account.assessment, truth)
     out().print(
-        f"The shared model gets {round.metrics['test accuracy']:.1%} of the test digits right;"
-        " the scores saw no test data.\n"
+        f"The shared model gets {accuracy[-1]:.1%} of the test digits right; the scores saw no test data.\n"
         "A score counts how often a client's votes (the signs of its largest updates) pointed where the shared model"
         " then moved, less how often they pointed the other way; an idle client would have 0.\n"
         "Clients were ranked by these scores alone; the planted rank says how clean their images really were."
     )
+    write(account, file)
+    out().print(f"How sure that is, and what each would get: {file}", soft_wrap=True)
 
 
 def simulate(
@@ -53,7 +64,8 @@ def simulate(
     model: Annotated[str, typer.Option(help="mlp, tiny-resnet, convnet, resnet4 or resnet18.")] = "tiny-resnet",
     setting: Setting = "noise",
     aggregation: Annotated[
-        Literal["fedavg", "pruned", "fedavgm", "fedadam"], typer.Option(help="How the server puts uploads together.")
+        Literal["fedavg", "pruned", "sparse", "fedavgm", "fedadam"],
+        typer.Option(help="How the server puts uploads together."),
     ] = "fedavg",
     preset: Annotated[Literal["quick", "long", "paper"], typer.Option(help="How much training.")] = "quick",
     clients: Clients = 5,

@@ -1,4 +1,4 @@
-"""How a server may put one tensor of several clients together: the mean, and CoAst's pruned mean.
+"""How a server may put one tensor of several clients together: the mean, CoAst's pruned mean, and a sparse mean.
 
 Pruned (in-loop) aggregation is the paper's training rule: Θ^t = Θ^{t−1} + (α/N)·V^t with the integer votes
 V^t of the round. An entry nobody votes for keeps its value to the last bit.
@@ -64,3 +64,25 @@ def pruned_mean(start: Floats, updates: Sequence[Floats], keep: float, step: Ste
         move = votes(ballots) * (step / len(updates))
     moved = start.ravel() + move.astype(start.dtype)
     return np.where(move == 0, start.ravel(), moved).reshape(start.shape)  # −0.0 + 0.0 would be +0.0
+
+
+def sparse_upload(start: Floats, local: Floats, keep: float) -> Floats:
+    """The upload where its largest updates are, the start model elsewhere: pruned, but not clipped to a step.
+
+    >>> sparse_upload(np.array([0.5, 0.5]), np.array([0.8, 0.6]), keep=0.5).tolist()
+    [0.8, 0.5]
+    """
+    with np.errstate(over="ignore"):
+        chosen = quick_ballot(local - start, keep) != 0
+    return np.where(chosen.reshape(start.shape), local, start)
+
+
+def sparse_mean(start: Floats, tensors: Sequence[Floats], keep: float) -> Floats:
+    """Θ^t of one tensor: the mean of the sparse uploads; an entry that nobody kept keeps its value to the last bit.
+
+    >>> sparse_mean(np.array([0.5, 0.5]), [np.array([0.8, 0.6]), np.array([0.5, 0.25])], 0.5).tolist()
+    [0.65, 0.375]
+    """
+    uploads = [sparse_upload(start, tensor, keep) for tensor in tensors]
+    untouched = np.logical_and.reduce([upload == start for upload in uploads])
+    return np.where(untouched, start, mean(uploads))

@@ -87,7 +87,7 @@ def movement_planes(
         for window, into, most in pieces[part :: hands.threads]:
             number = window[0].dtype.type
             with np.errstate(over="ignore"):
-                unit = number(ulps * np.spacing(number(most)))
+                unit = number(ulps * _unit(np.array(most, number)))
             near = _step(window[-1], window[0], unit, into, kernels(number.__name__) if large else None)
             if near.size:
                 still = near[_still([model[near] for model in window], ulps)]
@@ -123,7 +123,12 @@ def _still(window: Sequence[Floats], ulps: float) -> NDArray[np.bool]:
     """Which entries move by at most `ulps` units in the last place of the largest value that they had."""
     with np.errstate(over="ignore"):
         scale = np.max([np.abs(model) for model in window], axis=0)
-        return np.asarray(np.abs(window[-1] - window[0]) <= ulps * np.spacing(scale))
+        return np.asarray(np.abs(window[-1] - window[0]) <= ulps * _unit(scale))
+
+
+def _unit(values: Floats) -> Floats:
+    """The unit in the last place; NumPy has an infinite one for the largest of all numbers."""
+    return np.asarray(np.spacing(np.minimum(values, np.nextafter(np.finfo(values.dtype).max, values.dtype.type(0)))))
 
 
 def agreement(claim: Signs, drift: Signs) -> int:

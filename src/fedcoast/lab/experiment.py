@@ -7,16 +7,17 @@ from typing import Any, Literal
 
 from fedcoast.errors import BadSetting
 
-Aggregation = Literal["fedavg", "pruned", "fedavgm", "fedadam"]
+Aggregation = Literal["fedavg", "pruned", "sparse", "fedavgm", "fedadam"]
 
 
 @dataclass(frozen=True)
 class Experiment:
     """One federation. The same experiment gives the same rounds, bit for bit, on the same machine.
 
-    aggregation    "fedavg" (the mean), "pruned" (CoAst's in-loop rule), "fedavgm" or "fedadam" (server optimisers)
-    weighting      of the mean: "uniform" or by "samples"; pruned aggregation is always uniform
-    keep, step     of pruned aggregation: the share that votes (r), how far a vote moves (α) or "avg"
+    aggregation    "fedavg" (the mean), "pruned" (CoAst's in-loop rule), "sparse" (the same without clipping: the mean
+                   of the largest raw updates), "fedavgm" or "fedadam" (server optimisers)
+    weighting      of the mean: "uniform" or by "samples"; pruned and sparse aggregation are always uniform
+    keep, step     of pruned aggregation: the share that votes (r), how far a vote moves (α) or "avg"; sparse has keep
     server_rate    learning rate of the server optimisers
     participation  share of the clients drawn for each round
     epochs         passes over the client's own data in each round; 0.5 is every second sample
@@ -47,7 +48,7 @@ class Experiment:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _check_word("aggregation", self.aggregation, ("fedavg", "pruned", "fedavgm", "fedadam"))
+        _check_word("aggregation", self.aggregation, ("fedavg", "pruned", "sparse", "fedavgm", "fedadam"))
         _check_word("weighting", self.weighting, ("uniform", "samples"))
         _check_word("optimiser", self.optimiser, ("adam", "sgd"))
         _check_word("schedule", self.schedule, ("constant", "cosine"))

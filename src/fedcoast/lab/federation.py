@@ -67,7 +67,7 @@ class Federation:
         local = hands.train(start, clients, number)
         weights = {client: self._weight(client) for client in clients}
         end = self.server.aggregate(start, local, weights)
-        if self._normalised and self.experiment.aggregation == "pruned":
+        if self._normalised and self.experiment.aggregation in ("pruned", "sparse"):
             end = self._with_fresh_statistics(hands, end, clients, number, weights)
         self._number, self._model = number, end
         return Round(
@@ -86,7 +86,7 @@ class Federation:
         return sorted(drawn.tolist())
 
     def _weight(self, client: int) -> float:
-        uniform = self.experiment.weighting == "uniform" or self.experiment.aggregation == "pruned"
+        uniform = self.experiment.weighting == "uniform" or self.experiment.aggregation in ("pruned", "sparse")
         return 1.0 if uniform else float(len(self.ground.holdings[client]))
 
     def _with_fresh_statistics(

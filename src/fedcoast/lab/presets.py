@@ -27,6 +27,7 @@ _LONG_ROUNDS = 15  # times the rounds of quick
 _PAPER: dict[str, dict[str, Any]] = {
     "fedavg": {"rounds": 100},
     "pruned": {"rounds": 200},
+    "sparse": {"rounds": 200},
 }
 
 
@@ -57,6 +58,6 @@ def _paper(base: Experiment, changes: dict[str, Any]) -> Experiment:
         batch=512 if base.model == "convnet" else 1024,
         step=vote / clients,
     )
-    if base.model == "convnet" and aggregation != "pruned":
+    if base.model == "convnet" and aggregation not in ("pruned", "sparse"):
         sized = replace(sized, rounds=50)
     return replace(sized, **changes)

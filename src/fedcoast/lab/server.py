@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from fedcoast.errors import BadFile
-from fedcoast.formulas.aggregation import mean, pruned_mean
+from fedcoast.formulas.aggregation import mean, pruned_mean, sparse_mean
 from fedcoast.lab.experiment import Experiment
 from fedcoast.rounds.arrays import Array
 
@@ -43,6 +43,8 @@ class Server:
         if rule == "pruned":
             updates = [tensor - start for tensor in tensors]
             return pruned_mean(start, updates, self._experiment.keep, self._experiment.step)
+        if rule == "sparse":
+            return sparse_mean(start, tensors, self._experiment.keep)
         merged = mean(tensors, shares)
         return merged if rule == "fedavg" else self._optimise(name, start, merged - start)
 
@@ -65,6 +67,6 @@ class Server:
         return dict(self._moments)
 
     def restore(self, moments: Mapping[str, Any]) -> None:
-        if self._experiment.aggregation in ("fedavg", "pruned") and moments:
+        if self._experiment.aggregation not in ("fedavgm", "fedadam") and moments:
             raise BadFile(f"{self._experiment.aggregation} has no server state; got {len(moments)} arrays")
         self._moments = dict(moments)

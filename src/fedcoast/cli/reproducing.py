@@ -1,0 +1,77 @@
+"""`fedcoast reproduce`: the paper's tables, made again."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from fedcoast.cli.screen import err, out
+from fedcoast.errors import BadSetting, require
+
+if TYPE_CHECKING:
+    from fedcoast.lab.tables.plans import Table
+
+
+def reproduce(
+    tables: Annotated[list[str], typer.Argument(help="Which: table1 … table6, beyond, or all.")],
+    preset: Annotated[
+        Literal["smoke", "quick", "long", "paper"], typer.Option(help="How much training; smoke is digits, in seconds.")
+    ] = "quick",
+    seeds: Annotated[int, typer.Option(help="Runs of each experiment: seeds 0, 1, …")] = 3,
+    runs: Annotated[Path, typer.Option(help="Where run folders are, and new ones go to.")] = Path("runs"),
+    results: Annotated[
+        Path | None, typer.Option(help="Where answers, JSON and pages go (results, or results/PRESET, if not given).")
+    ] = None,
+    only_recorded: Annotated[
+        bool, typer.Option("--only-recorded", help="Train nothing: ask about the runs that are there.")
+    ] = False,
+    workers: Annotated[int, typer.Option(help="Processes, one core each (0: one a core).")] = 0,
+    ray: Annotated[
+        str | None, typer.Option(help="The address of a Ray cluster to do it all; local starts one.")
+    ] = None,
+    images: Annotated[
+        Path | None, typer.Option(help="Where pictures go (images, beside the results, if not given).")
+    ] = None,
+    page: Annotated[
+        list[Path] | None, typer.Option(help="A page whose marked parts (<!-- begin: table1 -->) are made new.")
+    ] = None,
+) -> None:
+    """Train what is missing of the paper's tables, ask all methods, and write ours beside the published numbers.
+
+    TABLES are table1 … table6, beyond, or all. Stopped at any moment, the same command goes on; what was trained or
+    answered is not done again.
+    """
+    for module, extra in (("torch", "lab"), ("sklearn", "lab"), ("matplotlib", "plots")):
+        require(module, extra=extra)
+    from fedcoast.lab.tables.paper_tables import TABLES
+    from fedcoast.lab.tables.plots import draw
+    from fedcoast.lab.tables.pools import processes, ray_cluster
+    from fedcoast.lab.tables.reproduction import Places, missing, work, write
+
+    if seeds < 1:
+        raise BadSetting(f"seeds must be at least 1; got {seeds}")
+    for name in tables:
+        if name not in (*TABLES, "all"):
+            raise BadSetting(f"tables are {', '.join(TABLES)}, or all; got {name!r}")
+    names = list(TABLES) if "all" in tables else list(dict.fromkeys(tables))
+    wanted = [TABLES[name](preset, tuple(range(seeds))) for name in names]
+    results = results or (Path("results") if preset == "quick" else Path("results") / preset)
+    places = Places(runs, results, tuple(page or ()))
+    chains = missing(wanted, places, only_recorded)
+    screen = err()
+    if chains:
+        count = workers or os.cpu_count() or 1
+        with ray_cluster(ray) if ray else processes(min(count, len(chains))) as submit:
+            work(chains, submit, count, places.answers, screen, lambda line: screen.print(line, soft_wrap=True))
+
+    def command(table: "Table") -> str:
+        recorded = " --only-recorded" if only_recorded else ""
+        return f"fedcoast reproduce {table.name} --preset {preset} --seeds {seeds}{recorded}"
+
+    found = write(wanted, places, command)
+    draw(wanted, found, places.answers, images or results / "images")
+    for table in wanted:
+        slots = found[table.name]
+        filled = sum(bool(finding.values) for finding in slots)
+        out().print(f"{results / table.name}.md: {filled} of {len(slots)} places filled")

@@ -1,0 +1,70 @@
+"""Answers on disk: a folder for each run, a file for each answer, written whole; what is there is not asked again."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fedcoast.errors import BadFile
+from fedcoast.lab.experiment import Experiment
+from fedcoast.lab.tables.questions import Question
+from fedcoast.rounds.files import read_json, write_json
+
+FORMAT = "fedcoast-answer"
+VERSION = 1
+FACTS = "run"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a run says of itself and of its rounds, which is kept when the run folder is gone."""
+
+    dataset: str
+    accuracy: list[float]
+    planted: list[float] | None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One question answered: scores and credits by client (0, 1, …; None where absent), and what it cost."""
+
+    settings: dict[str, Any]
+    scores: list[float]
+    seen: list[int]
+    credits: dict[str, list[float | None]]
+    seconds: float
+    evaluations: int | None
+    made: dict[str, Any] = field(default_factory=dict)
+
+
+class Answers:
+    """The answers below one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read: dict[Path, dict[str, Any]] = {}
+
+    def facts(self, experiment: Experiment) -> Facts | None:
+        found = self._get(experiment, FACTS)
+        return None if found is None else Facts(**found)
+
+    def answer(self, experiment: Experiment, question: Question) -> Answer | None:
+        found = self._get(experiment, question.key(experiment))
+        return None if found is None else Answer(**found)
+
+    def keep(self, experiment: Experiment, name: str, what: dict[str, Any]) -> None:
+        """`name` is a question's key, or FACTS."""
+        file = self._file(experiment, name)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_json(file, {"format": FORMAT, "version": VERSION, "experiment": experiment.to_json(), "answer": what})
+
+    def _get(self, experiment: Experiment, name: str) -> dict[str, Any] | None:
+        file = self._file(experiment, name)
+        if file not in self._read and file.is_file():
+            data = read_json(file)
+            if not isinstance(data, dict) or (data.get("format"), data.get("version")) != (FORMAT, VERSION):
+                raise BadFile(f"{file} is no answer that this version of fedcoast can read; delete it to ask again")
+            self._read[file] = data["answer"]
+        return self._read.get(file)
+
+    def _file(self, experiment: Experiment, name: str) -> Path:
+        return self._folder / experiment.name / f"{name}.json"

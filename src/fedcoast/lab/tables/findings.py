@@ -1,0 +1,89 @@
+"""What came out: the value of each slot for each seed, its mean and spread; nothing where nothing was run."""
+
+import math
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from fedcoast.formulas.ranking import spearman
+from fedcoast.lab.experiment import Experiment
+from fedcoast.lab.tables.answers import Answer, Answers, Facts
+from fedcoast.lab.tables.plans import Slot, Table
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A slot with what was found: a value by seed, NaN where it is undefined, and no entry where there is no run."""
+
+    slot: Slot
+    values: dict[int, float]
+
+    @cached_property
+    def defined(self) -> list[float]:
+        return [value for value in self.values.values() if not math.isnan(value)]
+
+    @property
+    def mean(self) -> float | None:
+        return statistics.fmean(self.defined) if self.defined else None
+
+    @property
+    def spread(self) -> float | None:
+        """The standard deviation over the seeds, from two of them on."""
+        return statistics.stdev(self.defined) if len(self.defined) > 1 else None
+
+
+def find(table: Table, answers: Answers) -> list[Finding]:
+    """Every slot of the table, filled as far as there are answers."""
+    found = []
+    for slot in table.slots:
+        values = {run.seed: value for run in table.runs(slot) if (value := _value(slot, run, answers)) is not None}
+        found.append(Finding(slot, values))
+    return found
+
+
+def _value(slot: Slot, run: Experiment, answers: Answers) -> float | None:
+    facts = answers.facts(run)
+    if facts is None:
+        return None
+    if slot.question is None:
+        return None if slot.at is None else facts.accuracy[slot.at - 1]
+    answer = answers.answer(run, slot.question)
+    truth = _truth(slot, run, facts, answers)
+    if answer is None or truth is None:
+        return None
+    return spearman(truth, worths(answer, run))
+
+
+def _truth(slot: Slot, run: Experiment, facts: Facts, answers: Answers) -> list[float] | None:
+    if slot.reference is None:
+        return facts.planted
+    reference = answers.answer(run, slot.reference)
+    return None if reference is None else worths(reference, run)
+
+
+def worths(answer: Answer, run: Experiment) -> list[float]:
+    """What ranks the clients: the scores; where clients miss rounds, sums of credits become means over those seen."""
+    if run.participation == 1 or not _is_sum(answer):
+        return answer.scores
+    return [score / seen if seen else math.nan for score, seen in zip(answer.scores, answer.seen, strict=True)]
+
+
+def _is_sum(answer: Answer) -> bool:
+    sums = [sum(row[client] or 0.0 for row in answer.credits.values()) for client in range(len(answer.scores))]
+    return all(math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12) for a, b in zip(sums, answer.scores, strict=True))
+
+
+def average(findings: Iterable[Finding]) -> tuple[float | None, int, int]:
+    """The mean of the means, how many there are, and of how many."""
+    wanted = list(findings)
+    means = [finding.mean for finding in wanted if finding.mean is not None]
+    return (statistics.fmean(means) if means else None), len(means), len(wanted)
+
+
+def published_average(findings: Iterable[Finding]) -> float | None:
+    """What the paper has on average in the slots that were run, or in all where none was."""
+    wanted = list(findings)
+    chosen = [finding for finding in wanted if finding.mean is not None] or wanted
+    printed = [finding.slot.published for finding in chosen if finding.slot.published is not None]
+    return statistics.fmean(printed) if len(printed) == len(chosen) else None

@@ -1,0 +1,77 @@
+"""A table in JSON: every run with its scores, every slot with its values, and where and with what each was made."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+from fedcoast.lab.experiment import Experiment
+from fedcoast.lab.tables.answers import Answers
+from fedcoast.lab.tables.findings import Finding
+from fedcoast.lab.tables.plans import Slot, Table
+from fedcoast.rounds.files import write_json
+
+FORMAT = "fedcoast-table"
+VERSION = 1
+
+
+def write_record(file: Path, table: Table, findings: list[Finding], answers: Answers, command: str) -> None:
+    made: list[dict[str, Any]] = []
+    runs: dict[str, dict[str, Any]] = {}
+    for slot in table.slots:
+        for run in table.runs(slot):
+            _enter(slot, run, answers, runs, made)
+    slots = [_slot(finding) for finding in findings]
+    head = {"format": FORMAT, "version": VERSION, "table": table.name, "title": table.title, "command": command}
+    write_json(file, {**head, "seeds": table.seeds, "slots": slots, "runs": runs, "made": made})
+
+
+def _enter(
+    slot: Slot, run: Experiment, answers: Answers, runs: dict[str, dict[str, Any]], made: list[dict[str, Any]]
+) -> None:
+    facts = answers.facts(run)
+    if facts is None:
+        return
+    entry = runs.setdefault(
+        run.name,
+        {
+            "experiment": run.to_json(),
+            "seed": run.seed,
+            "dataset": facts.dataset,
+            "planted": facts.planted,
+            "test accuracy": facts.accuracy,
+            "answers": {},
+        },
+    )
+    for question in slot.questions:
+        key, answer = question.key(run), answers.answer(run, question)
+        if answer is None or key in entry["answers"]:
+            continue
+        if answer.made not in made:
+            made.append(answer.made)
+        entry["answers"][key] = {
+            "method": question.method,
+            "settings": answer.settings,
+            "sparse": question.sparse,
+            "scores": answer.scores,
+            "seen": answer.seen,
+            "seconds": answer.seconds,
+            "evaluations": answer.evaluations,
+            "made": made.index(answer.made),
+        }
+
+
+def _slot(finding: Finding) -> dict[str, Any]:
+    slot = finding.slot
+    return {
+        "section": slot.section,
+        "row": slot.row,
+        "column": slot.column,
+        "run": slot.experiment.name.rpartition("-seed")[0],
+        "question": None if slot.question is None else slot.question.key(slot.experiment),
+        "reference": None if slot.reference is None else slot.reference.key(slot.experiment),
+        "at round": slot.at,
+        "published": slot.published,
+        "values": {str(seed): None if math.isnan(value) else value for seed, value in finding.values.items()},
+        "mean": finding.mean,
+        "standard deviation": finding.spread,
+    }

@@ -1,0 +1,130 @@
+"""Tables made again: which answers are missing, who gives them, and what is written of them."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from fedcoast.errors import FedcoastError
+from fedcoast.lab.experiment import Experiment
+from fedcoast.lab.tables.answers import Answers
+from fedcoast.lab.tables.board import Board, shown
+from fedcoast.lab.tables.claims import claims, faults
+from fedcoast.lab.tables.findings import Finding, find
+from fedcoast.lab.tables.jobs import RUN, Job, Outcome, recorded
+from fedcoast.lab.tables.pages import grids, ground, headline, page, refresh
+from fedcoast.lab.tables.plans import Table
+from fedcoast.lab.tables.pools import Submit
+from fedcoast.lab.tables.questions import Question
+from fedcoast.lab.tables.records import write_record
+from fedcoast.rounds.files import write_whole
+
+ANSWERS = "answers"
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where things lie: recorded runs; results with their answers; pages that have parts to refresh."""
+
+    runs: Path
+    results: Path
+    pages: tuple[Path, ...] = ()
+
+    @property
+    def answers(self) -> Answers:
+        return Answers(self.results / ANSWERS)
+
+
+def missing(tables: Sequence[Table], places: Places, only_recorded: bool) -> list[list[Job]]:
+    """The jobs that are left to do, a chain for each run: what is cheap first, then what needs a utility."""
+    answers = places.answers
+    wanted: dict[Experiment, dict[str, Question]] = {}
+    for table in tables:
+        for slot in table.slots:
+            for run in table.runs(slot):
+                questions = wanted.setdefault(run, {})
+                questions.update((question.key(run), question) for question in slot.questions)
+    chains = []
+    for run, questions in wanted.items():
+        trains = not recorded(run, places.runs)
+        if only_recorded and trains:
+            continue
+        unknown = [question for question in questions.values() if answers.answer(run, question) is None]
+        unseen = answers.facts(run) is None
+        cheap = tuple(question for question in unknown if not question.judges)
+        dear = tuple(question for question in unknown if question.judges)
+        chain = [Job(run, places.runs, cheap, unseen, trains)] if cheap or unseen else []
+        chain += [Job(run, places.runs, dear, trains=trains and not chain)] if dear else []
+        if chain:
+            chains.append(chain)
+    return chains
+
+
+def work(
+    chains: Sequence[Sequence[Job]],
+    submit: Submit,
+    workers: int,
+    answers: Answers,
+    console: Console,
+    tell: Callable[[str], None],
+) -> list[Outcome]:
+    """Have all chains done, keeping every answer as soon as it is there."""
+    kinds = {id(job): job.kind for chain in chains for job in chain}
+    board = Board(list(kinds.values()), workers)
+    outcomes: list[Outcome] = []
+    with shown(board, console):
+        waiting: dict[Future[Outcome], list[Job]] = {submit(chain[0]): list(chain) for chain in chains}
+        while waiting:
+            done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in done:
+                job, *later = waiting.pop(future)
+                outcome = _result(future, job)
+                for name, kept in outcome.kept.items():
+                    answers.keep(outcome.job.experiment, name, kept)
+                outcomes.append(outcome)
+                tell(board.finished(kinds[id(job)], outcome))
+                if later and outcome.runs:
+                    waiting[submit(later[0])] = later
+                else:
+                    board.given_up([kinds[id(job)] for job in later])
+    return outcomes
+
+
+def _result(future: "Future[Outcome]", job: Job) -> Outcome:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        raise FedcoastError(
+            "a worker process died, most likely killed by the system for want of memory; use fewer workers. What was"
+            " answered is kept: the same command goes on"
+        ) from None
+    except Exception as error:  # a machine that was lost, a fault in a method: the other jobs go on
+        return Outcome(job, errors={RUN: f"{type(error).__name__}: {error}"})
+
+
+def write(tables: Sequence[Table], places: Places, command: Callable[[Table], str]) -> dict[str, list[Finding]]:
+    """Write every table's JSON and page, and refresh the marked parts of other pages."""
+    answers = places.answers
+    places.results.mkdir(parents=True, exist_ok=True)
+    parts: dict[str, str] = {}
+    found: dict[str, list[Finding]] = {}
+    for table in tables:
+        findings = found[table.name] = find(table, answers)
+        write_record(places.results / f"{table.name}.json", table, findings, answers, command(table))
+        text = page(table, findings, answers, command(table))
+        write_whole(places.results / f"{table.name}.md", _writer(text))
+        parts[table.name] = f"{ground(table, answers)}\n\n{grids(findings)}".replace("## ", "#### ")
+        if table.name == "table1":
+            parts["headline"] = f"{headline(findings)} {ground(table, answers)}"
+            parts["faults"] = faults(findings)
+    parts["claims"] = claims(found)
+    for file in places.pages:
+        refresh(file, parts)
+    return found
+
+
+def _writer(text: str) -> Callable[[Path], object]:
+    return lambda file: file.write_text(text, encoding="utf-8")

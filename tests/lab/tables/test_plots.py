@@ -1,0 +1,69 @@
+import math
+
+import numpy as np
+import pytest
+
+from fedcoast.lab.experiment import Experiment
+from fedcoast.lab.tables.answers import Answer
+from fedcoast.lab.tables.curves import band, running_scores, window_agreement
+from fedcoast.lab.tables.findings import find
+from fedcoast.lab.tables.paper_tables import TABLES
+from fedcoast.lab.tables.plots import draw
+from fedcoast.lab.tables.reproduction import Places
+from little_tables import SMALL, reproduce
+
+ANSWER = Answer({}, [3.0, 1.0], [3, 2], {"3": [1.0, None], "1": [2.0, 0.5], "2": [0.0, 0.5]}, 0.0, None)
+
+
+def test_scores_add_up_in_the_order_of_the_rounds():
+    numbers, scores = running_scores(ANSWER)
+    assert numbers == [1, 2, 3]
+    np.testing.assert_array_equal(scores, [[2, 0.5], [2, 1], [3, 1]])
+
+
+def test_a_window_of_all_rounds_is_the_agreement_of_the_total():
+    assert window_agreement(ANSWER, [2.0, 1.0], 3) == ([3], [pytest.approx(1)])
+    numbers, values = window_agreement(ANSWER, [2.0, 1.0], 1)
+    assert numbers == [1, 2, 3]
+    assert values == [pytest.approx(1), pytest.approx(-1), pytest.approx(1)]
+    assert window_agreement(ANSWER, [2.0, 1.0], 4) == ([], [])
+
+
+def test_a_band_leaves_undefined_numbers_out():
+    least, mean, most = band([[1.0, math.nan, math.nan], [0.0, 0.5, math.nan]])
+    np.testing.assert_array_equal(least, [0, 0.5, np.nan])
+    np.testing.assert_array_equal(mean, [0.5, 0.5, np.nan])
+    np.testing.assert_array_equal(most, [1, 0.5, np.nan])
+
+
+@pytest.fixture
+def drawn(tmp_path, monkeypatch):
+    """Tables 1, 2 and 6 of little federations, drawn into a folder of one's choice."""
+    monkeypatch.setattr(
+        "fedcoast.lab.tables.paper_tables.experiment",
+        lambda size, column, **changes: Experiment(**{**SMALL, **changes}),
+    )
+    places = Places(tmp_path / "runs", tmp_path / "results")
+    tables = [TABLES[name]("smoke", (0,)) for name in ("table1", "table2", "table6")]
+    reproduce(tables, places)
+    found = {table.name: find(table, places.answers) for table in tables}
+    return lambda folder, wanted=tables: draw(wanted, found, places.answers, tmp_path / folder)
+
+
+@pytest.mark.slow
+def test_every_picture_is_drawn_and_is_the_same_file_for_the_same_numbers(drawn):
+    once, again = drawn("once"), drawn("again")
+    assert [file.name for file in once] == [
+        "methods.svg",
+        "windows-1.svg",
+        "scores-1.svg",
+        "horizons.svg",
+        "accuracy.svg",
+    ]
+    assert [file.read_bytes() for file in once] == [file.read_bytes() for file in again]
+
+
+def test_nothing_is_drawn_of_what_was_not_run(tmp_path):
+    tables = [TABLES[name]("quick", (0,)) for name in TABLES]
+    answers = Places(tmp_path, tmp_path).answers
+    assert draw(tables, {table.name: find(table, answers) for table in tables}, answers, tmp_path / "images") == []

@@ -1,0 +1,38 @@
+"""A table that takes seconds: four little federations of digits, a few questions."""
+
+from concurrent.futures import Future
+
+from rich.console import Console
+
+from fedcoast.lab.experiment import Experiment
+from fedcoast.lab.tables.jobs import do
+from fedcoast.lab.tables.plans import Slot, Table
+from fedcoast.lab.tables.questions import coast, plain
+from fedcoast.lab.tables.reproduction import missing, work
+
+SMALL = {"rounds": 5, "steps": 3, "batch": 8, "augment": False}
+
+
+def little_table(seeds=(0, 1), **changes):
+    slots = []
+    for setting in ("quantity", "noise"):
+        for aggregation in ("fedavg", "pruned"):
+            experiment = Experiment(setting=setting, aggregation=aggregation, **{**SMALL, **changes})
+            last = experiment.rounds
+            slots.append(Slot(setting, aggregation, "1", experiment, coast("votes", experiment), published=1.0))
+            slots.append(Slot(setting, f"{aggregation}, accuracy", "1", experiment, at=last, published=0.5))
+        plainly = Experiment(setting=setting, **{**SMALL, **changes})
+        slots.append(Slot(setting, "SV", "1", plainly, plain("shapley"), published=0.6))
+    return Table("little", "A little table", tuple(slots), seeds)
+
+
+def at_once(job):
+    """A pool of nobody: the job is done before it is handed out."""
+    future = Future()
+    future.set_result(do(job))
+    return future
+
+
+def reproduce(tables, places, submit=at_once, only_recorded=False):
+    chains = missing(tables, places, only_recorded)
+    return work(chains, submit, 1, places.answers, Console(quiet=True), lambda line: None)
