@@ -50,8 +50,8 @@ def page(measured: dict[str, Any], huge: dict[str, Any] | None) -> str:
         "neighbourhood to neighbourhood), `keep` is 0.10. Below about 10M parameters all fits in the "
         "processor's caches, and × says "
         "little.",
-        f"One pass over 10M parameters ran at {8 / measured['intake']['10M']['limit']['ns']:.0f} GB/s here. Where memory "
-        "is faster, so is the pass, and the same nanoseconds are more ×: the goals were set where it ran at 30 GB/s.",
+        f"One pass over 10M parameters ran at {8 / measured['intake']['10M']['limit']['ns']:.0f} GB/s here. Where "
+        "memory is faster, so is the pass, and the same nanoseconds are more ×: the goals were set where it ran at 30 GB/s.",
         "## Held against its goals",
         _table(
             ["figure", "measured", "goal", ""],
