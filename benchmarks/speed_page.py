@@ -51,7 +51,8 @@ def page(measured: dict[str, Any], huge: dict[str, Any] | None) -> str:
         "processor's caches, and × says "
         "little.",
         f"One pass over 10M parameters ran at {8 / measured['intake']['10M']['limit']['ns']:.0f} GB/s here. Where "
-        "memory is faster, so is the pass, and the same nanoseconds are more ×: the goals were set where it ran at 30 GB/s.",
+        "memory is faster, so is the pass, and the same nanoseconds are more ×: the goals were set where it ran at 30 "
+        "GB/s.",
         "## Held against its goals",
         _table(
             ["figure", "measured", "goal", ""],
