@@ -254,10 +254,12 @@ def real_training(smoke: bool, runs: Iterable[Path]) -> dict[str, dict[str, floa
     from fedcoast.lab.presets import preset
 
     experiments = {
-        "digits, mlp, 40 rounds": preset("quick", "digits", "mlp", setting="noise", rounds=4 if smoke else 40),
+        "digits, ConvNet, 8 rounds": preset(
+            "quick", "digits", "convnet", setting="noise", rounds=1 if smoke else 8, steps=2 if smoke else 20
+        ),
         "digits, ResNet-18, 2 rounds": preset("quick", "digits", "resnet18", setting="noise", rounds=2, steps=5),
-        "CIFAR-10, TinyResNet, 4 rounds": preset(
-            "quick", "cifar10", "tiny-resnet", setting="noise", rounds=4, steps=40
+        "CIFAR-10, TinyResNet, 10 rounds": preset(
+            "quick", "cifar10", "tiny-resnet", setting="noise", rounds=10, steps=40
         ),
     }
     measured = {}

@@ -50,6 +50,9 @@ def page(measured: dict[str, Any], huge: dict[str, Any] | None) -> str:
         "neighbourhood to neighbourhood), `keep` is 0.10. Below about 10M parameters all fits in the "
         "processor's caches, and × says "
         "little.",
+        f"One pass over 10M parameters ran at {8 / measured['intake']['10M']['limit']['ns']:.0f} GB/s here. Where "
+        "memory is faster, so is the pass, and the same nanoseconds are more ×: the goals were set where it ran at 30 "
+        "GB/s.",
         "## Held against its goals",
         _table(
             ["figure", "measured", "goal", ""],
@@ -67,9 +70,8 @@ def page(measured: dict[str, Any], huge: dict[str, Any] | None) -> str:
             ["update", "intake", "intake, NumPy only"],
             [[kind, _x(of["intake"]), _x(of["intake, NumPy only"])] for kind, of in measured["bad inputs"].items()],
         ),
-        "The quick selection brackets the threshold by a sample; where the sample misled it, a layer "
-        "costs a second pass. On real "
-        "training:",
+        "The quick selection brackets the threshold by a sample; where the sample misled it, a layer costs a second "
+        "pass. On real training, of layers of more than 2,048 entries (smaller ones are not sampled and cannot miss):",
         _table(
             ["training", "layers sampled", "second passes"],
             [[name, f"{of['layers']:,}", f"{of['missed']:,}"] for name, of in measured["second passes"].items()],
