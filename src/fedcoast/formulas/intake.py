@@ -11,7 +11,7 @@ from fedcoast.formulas.planes import Planes, Seating, flat
 from fedcoast.formulas.selection import cast_ballot
 from fedcoast.formulas.ternary import Floats
 
-SHARED = 1 << 16  # entries of a layer from which on all threads work on it together
+SHARED = 1 << 16  # entries of a layer from which on all threads may work on it together
 
 
 class Intake:
@@ -45,11 +45,12 @@ class Intake:
         return planes
 
     def _cast(self, layers: "list[_Layer]", dtype: "np.dtype[Any]", code: Any, hands: Hands) -> int:
-        together = [one for one in layers if one.size >= SHARED and code is not None and hands.threads > 1]
+        fair = sum(layer.size for layer in layers) / hands.threads
+        shared = code is not None and hands.threads > 1
+        together = [layer for layer in layers if shared and layer.size >= max(SHARED, fair)]
         for place, layer in enumerate(together):
             layer.scratch = self._lend((place, "shared"), dtype, layer.size)
-        alone = layers[len(together) :]
-        dealt = [alone[hand :: hands.threads] for hand in range(hands.threads)]
+        dealt = _deal(layers[len(together) :], hands.threads)
         for hand, job in enumerate(dealt):
             for layer in job:
                 layer.scratch = self._lend(hand, dtype, job[0].size)
@@ -71,6 +72,17 @@ class Intake:
         if held is None or held.size < size:
             held = self._scratch[owner, dtype] = _Scratch(size, dtype)
         return held
+
+
+def _deal(layers: "list[_Layer]", hands: int) -> "list[list[_Layer]]":
+    """The largest first, each to whoever has the least: a layer stays in one core's cache from sample to last bit."""
+    dealt: list[list[_Layer]] = [[] for _ in range(hands)]
+    loads = [0] * hands
+    for layer in layers:
+        hand = loads.index(min(loads))
+        dealt[hand].append(layer)
+        loads[hand] += layer.size
+    return dealt
 
 
 class _Scratch:
