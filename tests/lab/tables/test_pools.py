@@ -39,6 +39,7 @@ def test_a_stopped_reproduction_leaves_nobody_behind_and_goes_on_to_the_same_num
         [sys.executable, str(TESTS / "little_tables_child.py"), str(stopped.runs), str(stopped.results), str(ROUNDS)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a test run in the background ignores it
     )
     _wait(lambda: len(list(stopped.runs.glob("*/rounds/0000000005"))) > 0)
     child.send_signal(how)
