@@ -304,7 +304,7 @@ def measure(smoke: bool, runs: list[Path]) -> dict[str, Any]:
     })  # fmt: skip
     part("after intake", lambda: after_intake(10 * million, 5, 2 * turns))
     part("whole round", lambda: whole_round(10 * million, 5, 2 * turns))
-    part("two threads", lambda: two_threads(10 * million, 4 * turns))
+    part("two threads", lambda: two_threads(10 * million, 12 * turns))
     part("bad inputs", lambda: bad_inputs(2 * million, 2 * turns))
     counts = (5, 20) if smoke else (5, 10, 20, 50, 100, 200, 500, 1000)
     part("growth in clients", lambda: growth_in_clients(million, counts, turns))
