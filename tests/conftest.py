@@ -1,6 +1,10 @@
 import os
 
+import pytest
 from hypothesis import settings
+
+import fixture_a
+from fedcoast import Recorder
 
 os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -9,3 +13,12 @@ os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
 
 settings.register_profile("fedcoast", deadline=None)  # a busy machine is no failure
 settings.load_profile("fedcoast")
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A small recorded run: fixture A of the test vectors."""
+    with Recorder(tmp_path / "run") as recorder:
+        for round in fixture_a.rounds("observer"):
+            recorder.observe(round)
+    return tmp_path / "run"

@@ -34,14 +34,6 @@ def within(*arguments):
     return done
 
 
-@pytest.fixture
-def run(tmp_path):
-    with Recorder(tmp_path / "run") as recorder:
-        for round in fixture_a.rounds("observer"):
-            recorder.observe(round)
-    return tmp_path / "run"
-
-
 def test_the_version():
     assert within("--version").stdout == f"fedcoast {__version__}\n"
 

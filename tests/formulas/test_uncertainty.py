@@ -10,19 +10,15 @@ import pytest
 from scipy import stats
 
 from fedcoast.formulas import uncertainty
+from fedcoast.formulas.order import above, groups, rank_intervals, rounds_to_settle, told_apart
 from fedcoast.formulas.uncertainty import (
-    above,
     block_length,
     blocks_seen,
     calibration,
     correlations,
     deviations,
-    groups,
     half_widths,
-    rank_intervals,
     residues,
-    rounds_to_settle,
-    told_apart,
     trend,
 )
 

@@ -6,8 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-import fixture_a
-from fedcoast import Assessment, CoAst, FedcoastError, Recorder, replay
+from fedcoast import Assessment, CoAst, FedcoastError, replay
 from fedcoast.cli import reporting
 
 app = typer.Typer()
@@ -21,14 +20,6 @@ def fedcoast(*arguments):
         return str(done.exception)
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done
-
-
-@pytest.fixture
-def run(tmp_path):
-    with Recorder(tmp_path / "run") as recorder:
-        for round in fixture_a.rounds("observer"):
-            recorder.observe(round)
-    return tmp_path / "run"
 
 
 def test_a_run_becomes_a_report_whose_path_is_printed(run, tmp_path):

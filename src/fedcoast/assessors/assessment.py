@@ -203,11 +203,16 @@ class Assessment:
         return self.table()
 
     def __str__(self) -> str:
-        from rich.console import Console
+        return as_text(self)
 
-        out = io.StringIO()
-        Console(file=out, width=100, color_system=None, force_terminal=False).print(self.__rich__())
-        return out.getvalue().rstrip("\n")
+
+def as_text(table: object) -> str:
+    """What rich would show of something, without colours and a hundred columns wide."""
+    from rich.console import Console
+
+    out = io.StringIO()
+    Console(file=out, width=100, color_system=None, force_terminal=False).print(table)
+    return out.getvalue().rstrip("\n")
 
 
 def printable(client: Client) -> str:

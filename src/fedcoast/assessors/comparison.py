@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from fedcoast.assessors.assessment import Assessment, printable
+from fedcoast.assessors.assessment import Assessment, as_text, printable
 from fedcoast.assessors.assessor import Assessor
 from fedcoast.errors import BadSetting, Client, FedcoastError
 from fedcoast.formulas.ranking import kendall, spearman
@@ -160,11 +160,7 @@ class Comparison:
             yield Text(f"no answer from {name}: {printable(reason)}")
 
     def __str__(self) -> str:
-        from rich.console import Console
-
-        out = io.StringIO()
-        Console(file=out, width=100, color_system=None, force_terminal=False).print(self)
-        return out.getvalue().rstrip("\n")
+        return as_text(self)
 
 
 def compare(

@@ -86,7 +86,7 @@ def serve(
         require(module, extra="report")
     from fedcoast.reports.live import serve
 
-    follower = Follower(run, partial(_coast, preset, keep, horizon), title or "")
+    follower = _follower(run, preset, keep, horizon, title)
     serve(follower, host, port, token, lambda address: err().print(f"{address}  (Ctrl-C stops it)", soft_wrap=True))
 
 
@@ -104,8 +104,11 @@ def watch(
     """
     from fedcoast.reports.terminal import watch
 
-    follower = Follower(run, partial(_coast, preset, keep, horizon), title or "")
-    watch(follower, out(), until=lambda: once)
+    watch(_follower(run, preset, keep, horizon, title), out(), until=lambda: once)
+
+
+def _follower(run: Path, preset: str, keep: float | None, horizon: int | None, title: str | None) -> Follower:
+    return Follower(run, partial(_coast, preset, keep, horizon), title or "")
 
 
 def _coast(preset: str, keep: float | None, horizon: int | None, bad_uploads: Policy = "quarantine") -> LayeredCoAst:

@@ -1,6 +1,5 @@
 """How sure an assessment is: intervals, ranks that may be true, and who cannot be told apart."""
 
-import io
 import json
 import math
 from collections.abc import Mapping
@@ -10,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fedcoast.assessors.assessment import Assessment, printable
+from fedcoast.assessors.assessment import Assessment, as_text, printable
 from fedcoast.errors import BadSetting, Client
-from fedcoast.formulas import uncertainty
+from fedcoast.formulas import order, uncertainty
 from fedcoast.formulas.uncertainty import Bools, Floats
 from fedcoast.rounds.clients import client_to_json
 
@@ -128,11 +127,7 @@ class Certainty:
         return self.table()
 
     def __str__(self) -> str:
-        from rich.console import Console
-
-        out = io.StringIO()
-        Console(file=out, width=100, color_system=None, force_terminal=False).print(self.__rich__())
-        return out.getvalue().rstrip("\n")
+        return as_text(self)
 
 
 def certainty(
@@ -161,10 +156,10 @@ def certainty(
     per_round = 1 / np.maximum(seen, 1)
     values = scores if by == "total" else scores * per_round
     luck = luck if by == "total" else luck * per_round
-    chances = uncertainty.above(values, luck)
+    chances = order.above(values, luck)
     chances.setflags(write=False)
-    apart = uncertainty.told_apart(chances, level)
-    ranks = uncertainty.rank_intervals(values, luck, level)
+    apart = order.told_apart(chances, level)
+    ranks = order.rank_intervals(values, luck, level)
     return Certainty(
         method=assessment.method,
         level=level,
@@ -245,7 +240,7 @@ def _intervals(ranking: tuple[Client, ...], values: Floats, half: Floats) -> dic
 
 def _groups(ranking: tuple[Client, ...], apart: Bools, known: Bools) -> tuple[tuple[Client, ...], ...]:
     places = np.flatnonzero(known)
-    runs = uncertainty.groups(apart[np.ix_(places, places)])
+    runs = order.groups(apart[np.ix_(places, places)])
     return tuple(tuple(ranking[places[place]] for place in run) for run in runs)
 
 
@@ -261,5 +256,5 @@ def _settle(
         elif apart[place, place + 1]:
             settle[pair] = 0
         else:  # the draws decide; the formula may be a round early
-            settle[pair] = max(1.0, uncertainty.rounds_to_settle(lead, spread, rounds, level))
+            settle[pair] = max(1.0, order.rounds_to_settle(lead, spread, rounds, level))
     return settle

@@ -27,7 +27,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
-from fedcoast.assessors.assessment import Assessment, printable
+from fedcoast.assessors.assessment import Assessment, as_text, printable
 from fedcoast.errors import BadSetting, Client
 from fedcoast.formulas.shares import apportion, by_rank, proportional, softmax, split
 from fedcoast.reports.certainty import By, Certainty
@@ -133,11 +133,7 @@ class Rewards:
         return self.table()
 
     def __str__(self) -> str:
-        from rich.console import Console
-
-        out = io.StringIO()
-        Console(file=out, width=100, color_system=None, force_terminal=False).print(self.__rich__())
-        return out.getvalue().rstrip("\n")
+        return as_text(self)
 
 
 def rewards(
