@@ -193,14 +193,6 @@ def test_a_thousand_clients_are_paid_to_the_cent():
     assert len(paid.negative) == sum(score < 0 for score in scores.values())
 
 
-@pytest.fixture
-def run(tmp_path):
-    with Recorder(tmp_path / "run") as recorder:
-        for round in fixture_a.rounds("observer"):
-            recorder.observe(round)
-    return tmp_path / "run"
-
-
 def asked(*arguments):
     app = typer.Typer()
     app.command()(rewarding.rewards)
