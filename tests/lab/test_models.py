@@ -177,3 +177,18 @@ def test_models_without_normalisation_learn_from_their_first_weights(name: str) 
 def test_impossible_models_are_refused(name: str, channels: int, size: int, classes: int, words: str) -> None:
     with pytest.raises(BadSetting, match=words):
         build(name, channels, size, classes, 0)
+
+
+def test_flattening_hands_the_gradient_back_channels_last_and_changes_no_number() -> None:
+    ours, plain = build("tiny-resnet", 3, 32, 10, seed=1), build("tiny-resnet", 3, 32, 10, seed=1)
+    plain.flat = nn.Flatten()
+    batch = torch.randn(4, 3, 32, 32, generator=torch.Generator().manual_seed(2))
+    strides = []
+    for model in (ours, plain):
+        model.to(memory_format=torch.channels_last)
+        model.shrink.register_full_backward_hook(lambda layer, gone, came: strides.append(came[0].stride()))
+        model(batch.to(memory_format=torch.channels_last)).square().sum().backward()
+    assert strides[0] == (1024, 1, 256, 64)
+    assert strides[1] == (1024, 16, 4, 1)
+    for one, other in zip(ours.parameters(), plain.parameters(), strict=True):
+        assert torch.equal(one.grad, other.grad)
