@@ -36,7 +36,7 @@ def test_where_rounds_are_held_makes_no_difference(tmp_path_factory, rounds, set
     folder = tmp_path_factory.mktemp("spill")
     spilling = CoAst(**settings, spill=folder, memory=memory)
     assert show(spilling, rounds) == show(CoAst(**settings), rounds)
-    held = min(len(rounds), settings["horizon"])
+    held = min(len(rounds), settings["horizon"]) + (settings["past"] > 0 and settings["drift"] == "movement")
     assert memory is None or len(files(folder)) <= held
     assert memory is not None or len(files(folder)) == held
 
@@ -56,7 +56,7 @@ def test_a_round_that_is_done_with_leaves_the_folder(tmp_path):
     assessor = CoAst(spill=tmp_path)
     for count, round in enumerate(ROUNDS, start=1):
         assessor.observe(round)
-        assert len(files(tmp_path)) == min(count, 2)
+        assert len(files(tmp_path)) == min(count, 2) + 1  # and the model before them
     del assessor
     gc.collect()
     assert files(tmp_path) == []
@@ -75,11 +75,14 @@ def test_a_round_that_raises_leaves_nothing_behind(tmp_path):
 
 def test_what_is_held_in_memory_stays_within_the_budget(tmp_path):
     for settings in ({}, {"drift": "votes", "target": "parameters"}):
-        assessor = CoAst(spill=tmp_path, memory="0.5KB", horizon=4, **settings)
-        show(assessor, ROUNDS)
-        in_memory = [held.in_memory for held in assessor._held]
-        assert 0 < sum(in_memory) <= 500
-        assert 0 < len(files(tmp_path)) == in_memory.count(0) < 4
+        assessor, most = CoAst(spill=tmp_path, memory="1KB", horizon=4, **settings), 0
+        for round in ROUNDS:
+            assessor.observe(round)
+            in_memory = [held.in_memory for held in assessor._kept]
+            most = max(most, sum(in_memory))
+            assert len(files(tmp_path)) == in_memory.count(0)
+        assert 0 < most <= 1000
+        assert files(tmp_path)
         del assessor
         gc.collect()
 
@@ -104,7 +107,7 @@ def test_a_state_with_files_is_small_and_names_them(tmp_path):
     show(assessor, ROUNDS)
     assessor.save(tmp_path / "state")
     tensors, header = read_tensors(tmp_path / "state")
-    assert tensors == {}
+    assert set(tensors) == {"1.followed", "2.followed"}
     assert sorted(one["sheaf"]["file"] for one in header["facts"]["pending"]) == files(tmp_path / "spill")
     json.dumps(header)
 
@@ -118,12 +121,12 @@ def test_only_the_files_of_the_last_state_are_kept_for_it(tmp_path):
     for round in ROUNDS[3:]:
         assessor.observe(round)
         assert named <= set(files(tmp_path / "spill"))
-        assert len(files(tmp_path / "spill")) <= 4
+        assert len(files(tmp_path / "spill")) <= 6
     assessor.save(tmp_path / "state")
-    assert len(files(tmp_path / "spill")) == 2
+    assert len(files(tmp_path / "spill")) == 3
     del assessor
     gc.collect()
-    assert len(files(tmp_path / "spill")) == 2
+    assert len(files(tmp_path / "spill")) == 3
 
 
 def left_behind(folder):
@@ -150,7 +153,7 @@ def test_restoring_clears_what_the_state_does_not_name(tmp_path):
     left_behind(tmp_path / "spill")
     other = CoAst(spill=tmp_path / "spill")
     other.restore(tmp_path / "state")
-    assert len(files(tmp_path / "spill")) == 2
+    assert len(files(tmp_path / "spill")) == 3
     assert show(other, ROUNDS[4:]) == show(CoAst(), ROUNDS)
 
 
@@ -161,7 +164,7 @@ def test_a_file_that_is_not_as_it_was_is_refused_and_nothing_changes(tmp_path, h
     first.save(tmp_path / "state")
     del first
     gc.collect()
-    one, two = (tmp_path / "spill" / name for name in files(tmp_path / "spill"))
+    one, two, _ = (tmp_path / "spill" / name for name in files(tmp_path / "spill"))
     content = one.read_bytes()
     if harm == "torn":
         one.write_bytes(content[:-64])
@@ -227,7 +230,7 @@ def test_planes_of_another_form_are_refused(tmp_path, array):
     show(assessor, ROUNDS[:3])
     assessor.save(tmp_path / "state")
     tensors, header = read_tensors(tmp_path / "state")
-    tensors["0.claim.0"] = array
+    tensors["1.claim.0"] = array
     write_tensors(tmp_path / "state", {name: (one, one.dtype.name) for name, one in tensors.items()}, header)
     with pytest.raises(BadFile, match=r"holds planes of .*; it was altered"):
         CoAst().restore(tmp_path / "state")

@@ -11,6 +11,7 @@ from fedcoast import BadSetting, CoAst
 KEEP = r"keep must lie in \(0, 1\], the share of each layer that votes; got "
 STEP = "step must be a positive number, how far a vote moves a parameter, or 'avg'; got "
 HORIZON = "horizon must be an integer of at least 1, the rounds of future; got "
+PAST = r"past must lie in \[0, 1\], the share of the agreement with earlier rounds that is taken off; got "
 ULPS = "ulps must be a number of at least 0; got "
 ROUNDS = r"rounds must be a slice such as slice\(10, None\), in steps of one; got "
 NO_NUMBER = [
@@ -41,6 +42,8 @@ def cases():
         yield "horizon", value, HORIZON
     for value in [*NO_NUMBER, -1, -1e-9]:
         yield "ulps", value, ULPS
+    for value in [*NO_NUMBER, -0.1, 1.1, 50]:
+        yield "past", value, PAST
     for value in [None, 3, "10:", (10, None), range(3), *NO_SLICES]:
         yield "rounds", value, ROUNDS
     words = {
@@ -56,7 +59,7 @@ def cases():
     for value in NO_WORD:
         yield "bad_uploads", value, "bad uploads either 'raise' or go to 'quarantine'; got "
     for value in [None, 3, [], (), [3], [None], ["a", 3], b"all", {"all"}, np.array(["all"]), True]:
-        yield "layers", value, "layers must be 'all', 'head', patterns or a function of the name; got "
+        yield "layers", value, "layers must be 'all', 'ends', 'head', patterns or a function of the name; got "
 
 
 CASES = list(cases())

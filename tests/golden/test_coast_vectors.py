@@ -30,7 +30,7 @@ PER_ROUND = {
 
 
 def assess(mode, target, change=own, **settings):
-    assessor = CoAst(keep=0.5, target=TARGETS[target], baseline="none", **settings)
+    assessor = CoAst.votes(keep=0.5, target=TARGETS[target], baseline="none", **settings)
     for round in fixture_a.rounds(mode, change):
         assessor.observe(round)
     return assessor.assessment()

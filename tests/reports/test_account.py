@@ -26,6 +26,7 @@ def said(passages):
     "options",
     [
         {},
+        {"past": 0},
         {"keep": 0.5, "horizon": 3},
         {"rounds": slice(2, None)},
         {"rounds": slice(-3, None)},
@@ -42,10 +43,10 @@ def test_layers_add_up_to_the_scores_and_change_no_answer(options):
     layered = LayeredCoAst(**options)
     assert show(layered, rounds) == show(CoAst(**options), rounds)
     by_layer, scores = layered.by_layer(), layered.assessment().scores
-    assert {client: int(row.sum()) for client, row in by_layer.agreement.items()} == scores
+    assert {client: row.sum() for client, row in by_layer.agreement.items()} == scores
     assert len(by_layer.names) == (2 if "layers" in options else 5)
     for client, row in by_layer.votes.items():
-        assert np.all(np.abs(by_layer.agreement[client]) <= row)
+        assert np.all(np.abs(by_layer.agreement[client]) <= (1 + layered.past) * row)
 
 
 def test_a_layer_alone_has_the_credit_that_coast_gives_to_it_alone():
@@ -55,7 +56,7 @@ def test_a_layer_alone_has_the_credit_that_coast_gives_to_it_alone():
     found = layered.by_layer()
     for place, name in enumerate(found.names):
         alone = show(CoAst(keep=0.5, layers=[name]), rounds).scores
-        assert {client: int(row[place]) for client, row in found.agreement.items()} == alone
+        assert {client: row[place] for client, row in found.agreement.items()} == alone
 
 
 def test_before_the_first_round_no_layer_is_known():

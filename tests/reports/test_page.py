@@ -114,7 +114,7 @@ def test_the_table_has_the_right_numbers_in_the_right_order(record, text):
     head, *rows = Reader(text).rows["ranking-table"]
     assert head[:3] == ["rank", "client", "score"]
     assert [row[1] for row in rows] == list(record.assessment.ranking)
-    assert [int(row[2].replace("−", "-").replace(",", "")) for row in rows] == [s.score for s in record.standings]
+    assert [float(row[2].replace("−", "-").replace(",", "")) for row in rows] == [s.score for s in record.standings]
     assert [row[head.index("planted rank")] for row in rows] == [str(s.planted) for s in record.standings]
     paid = [round(100 * float(row[head.index("amount")].replace(",", ""))) for row in rows]
     assert sum(paid) == 100_000
@@ -292,7 +292,7 @@ def test_markdown_has_the_ranking_and_escapes_names():
 def test_csv_has_the_assessment_and_what_the_report_adds(record):
     rows = list(csv.DictReader(io.StringIO(to_csv(record))))
     assert [row["client"] for row in rows] == list(record.assessment.ranking)
-    assert [int(row["score"]) for row in rows] == [standing.score for standing in record.standings]
+    assert [float(row["score"]) for row in rows] == [standing.score for standing in record.standings]
     assert [float(row["low"]) for row in rows] == [standing.interval[0] for standing in record.standings]
     assert sum(float(row["amount"]) for row in rows) == pytest.approx(1000)
     assert rows[0]["round 1"] == str(record.assessment.credits[1]["ann"])

@@ -1,13 +1,14 @@
 """Plain checkpoint folders, as other people's training scripts leave them."""
 
 import json
+import logging
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
 
-from fedcoast import CoAst, replay
+from fedcoast import BadSetting, CoAst, Recorder, replay
 from federations import bits, federation, round_bits, show
 
 LAYERS = {"w": (4, 5), "b": (5,)}
@@ -129,3 +130,33 @@ def test_hidden_files_and_other_folders_are_nobodys(tmp_path):
 def test_names_with_dots_and_other_letters_are_clients(tmp_path):
     odd = [*federation(seed=8, rounds=1, layers=LAYERS, clients=("a.b", "ü", "7"))]
     same(write(tmp_path, odd), odd)
+
+
+DEEP = federation(seed=8, rounds=4, layers={"stem": (5, 4), "middle": (4, 4), "head": (4, 3)})
+
+
+@pytest.mark.parametrize("imported", [False, True])
+def test_where_files_keep_no_order_the_head_is_refused_and_the_ends_are_all_layers(tmp_path, caplog, imported):
+    run = write(tmp_path / "checkpoints", DEEP, "safetensors")
+    if imported:
+        with Recorder(tmp_path / "run") as recorder:
+            for round in replay(run):
+                recorder.observe(round)
+        run = tmp_path / "run"
+    with caplog.at_level(logging.WARNING, "fedcoast"):
+        assert show(CoAst(), replay(run)).credits == show(CoAst(layers="all"), DEEP).credits
+    assert show(CoAst(), DEEP).credits != show(CoAst(layers="all"), DEEP).credits
+    assert [record.getMessage() for record in caplog.records] == [
+        "the layers of this model stand in no order, so its ends are not known: all layers count"
+    ]
+    with pytest.raises(BadSetting, match=r"so its head is not known; name it: layers='fc\.\*'"):
+        show(CoAst(layers="head"), replay(run))
+
+
+def test_a_state_remembers_that_layers_stand_in_no_order(tmp_path):
+    rounds = list(replay(write(tmp_path / "checkpoints", DEEP, "safetensors")))
+    first, second = CoAst(), CoAst()
+    show(first, rounds[:2])
+    first.save(tmp_path / "state")
+    second.restore(tmp_path / "state")
+    assert show(second, DEEP[2:]).credits == show(CoAst(layers="all"), DEEP).credits

@@ -5,18 +5,26 @@
     credit   p̂_i^t = Σ_h sgn(x_i^t[h]) · sgn(U^(t,k)[h]),  x the `target`; the default is the ballot
     score    p̂_i = Σ_t p̂_i^t
 
+That is the paper's idea. Who agrees with where the model goes may only go on where it came from, so by default half of
+the agreement with the k rounds before t is taken off, and only the first and the last layers are asked:
+
+    credit   p̂_i^t − past · Σ_h sgn(x_i^t[h]) · sgn(Θ^{t−1} − Θ^{t−1−k})[h]
+
 Paper: Wu, Zhang, Li, Xu, Zhong, "CoAst: Validation-Free Contribution Assessment for Federated Learning based
 on Cross-Round Valuation", ACM MM 2024, sections 4.2 and 4.3.
 Needs: the clients' uploads and the global models; no validation data, no full participation.
 Cost: about one pass over each upload; holds `horizon` rounds, two bits for each parameter and client.
-Deviations: the paper contradicts itself on what is compared with the drift, on r, and on whether training
-changes; docs/paper-notes.md has each reading. `CoAst.paper()` is the text, `CoAst.research_code()` the public code.
+Deviations: `past` and the choice of layers are ours (docs/default.md has why). The paper contradicts itself on what is
+compared with the drift, on r, and on whether training changes; docs/paper-notes.md has each reading. `CoAst.votes()` is
+the paper's idea, `CoAst.paper()` its text, `CoAst.research_code()` the public code.
 """
 
+import logging
 import sys
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from fedcoast.assessors.assessor import Assessor, Uploads
 from fedcoast.assessors.claims import Examiner, Small, Target, too_small
@@ -37,6 +45,8 @@ Drift = Literal["movement", "votes"]
 Baseline = Literal["idle", "none"]
 Tail = Literal["drop", "truncate"]
 
+_log = logging.getLogger("fedcoast")
+
 THREADS_PAY = 1 << 18  # entries of a model from which on starting threads is worth it
 
 
@@ -47,12 +57,15 @@ class CoAst(Assessor):
     step      how far a vote moves a parameter (α), or "avg", the mean size of the updates that vote;
               matters for target "pruned" only
     horizon   how many rounds of future a credit needs (k); rounds are counted as they are shown
+    past      how much of the agreement with the `horizon` rounds before is taken off, 0 to 1: who only follows gets
+              less than who leads. The first `horizon` rounds have no such past, and nothing is taken off them
     target    what is compared with the drift: "ballot" (the votes), "pruned" (sign of start + step·ballot),
               "parameters" (sign of the upload), "update" (sign of the raw update)
     drift     "movement" (where the global model went) or "votes" (the ballots of the coming rounds added up)
     baseline  "idle" takes off what a client that returned the start model would have got, so that 0 means
               "did nothing"; "none" is the plain sum. It changes "pruned" and "parameters" only
-    layers    which tensors count: "all", "head", a pattern or several ("fc.*"), or a function of the name
+    layers    which tensors count: "all", "head", "ends" (the first layer and the head), a pattern or several
+              ("fc.*"), or a function of the name
     rounds    which of the valued rounds the scores count: slice(10, None) leaves out a warm-up of ten,
               slice(-50, None) is a sliding window of fifty
     tail      rounds whose future is cut short: "drop" leaves them pending, "truncate" values them with what
@@ -78,10 +91,11 @@ class CoAst(Assessor):
         keep: float = 0.10,
         step: Step = 0.02,
         horizon: int = 2,
+        past: float = 0.5,
         target: Target = "ballot",
         drift: Drift = "movement",
         baseline: Baseline = "idle",
-        layers: Layers = "all",
+        layers: Layers = "ends",
         rounds: slice = slice(None),
         tail: Tail = "drop",
         ulps: float = 4,
@@ -92,7 +106,7 @@ class CoAst(Assessor):
         memory: str | int | None = None,
     ) -> None:
         super().__init__(bad_uploads)
-        _check_numbers(keep, step, horizon, ulps, rounds)
+        _check_numbers(keep, step, horizon, past, ulps, rounds)
         _check_word("target", target, ("ballot", "pruned", "parameters", "update"))
         _check_word("drift", drift, ("movement", "votes"))
         _check_word("baseline", baseline, ("idle", "none"))
@@ -100,7 +114,7 @@ class CoAst(Assessor):
         _check_word("small", small, ("one", "none", "raw"))
         if small == "raw" and drift == "votes":
             raise BadSetting('small="raw" has no votes to count; use drift="movement"')
-        self.keep, self.step, self.horizon = keep, step, horizon
+        self.keep, self.step, self.horizon, self.past = keep, step, horizon, past
         self.target, self.drift, self.baseline = target, drift, baseline
         self.layers, self.rounds, self.tail = layers, rounds, tail
         self.ulps, self.small = ulps, small
@@ -108,17 +122,23 @@ class CoAst(Assessor):
         self._threads = threads_for(threads)
         self._keeper = Keeper(memory, spill)
         self._held: list[Held] = []
+        self._before: Held | None = None  # the round before those, or the first start: only its trace is of use
         self._examiner: Examiner | None = None
 
     @classmethod
-    def paper(cls, **changes: Any) -> "CoAst":
-        """The paper's text, literally: the sign of the uploaded parameters against the votes to come."""
-        return cls(**{"target": "parameters", "drift": "votes", "baseline": "none", "small": "none", **changes})
+    def votes(cls, **changes: Any) -> Self:
+        """The paper's idea and no more: a client's votes against where the model goes next, in all layers."""
+        return cls(**{"past": 0, "layers": "all", **changes})
 
     @classmethod
-    def research_code(cls, **changes: Any) -> "CoAst":
+    def paper(cls, **changes: Any) -> Self:
+        """The paper's text, literally: the sign of the uploaded parameters against the votes to come."""
+        return cls.votes(**{"target": "parameters", "drift": "votes", "baseline": "none", "small": "none", **changes})
+
+    @classmethod
+    def research_code(cls, **changes: Any) -> Self:
         """What the public research code computes: pruned parameters against movement, float rounding included."""
-        return cls(**{"target": "pruned", "baseline": "none", "ulps": 0, "small": "raw", **changes})
+        return cls.votes(**{"target": "pruned", "baseline": "none", "ulps": 0, "small": "raw", **changes})
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -126,6 +146,7 @@ class CoAst(Assessor):
             "keep": self.keep,
             "step": self.step,
             "horizon": self.horizon,
+            "past": self.past,
             "target": self.target,
             "drift": self.drift,
             "baseline": self.baseline,
@@ -144,6 +165,8 @@ class CoAst(Assessor):
 
     def _take(self, round: Round, layout: Layout, uploads: Uploads) -> Credits:
         chosen = choose(self.layers, layout)
+        if self._layout is None and self.layers == "ends" and not layout.ordered:
+            _log.warning("the layers of this model stand in no order, so its ends are not known: all layers count")
         if round.pruned is not None:
             self._check_ballots_do(round, chosen)
         seating = Seating(tuple(entry.size for entry in chosen))
@@ -151,21 +174,51 @@ class CoAst(Assessor):
         end = [arithmetic(array) for array in _pick(round.read_end(layout), chosen)]
         votes = tally(seating.words, len(round.clients)) if self.drift == "votes" else None
         trace = end if votes is None else [votes]
-        keeping = self._keeper.begin(round.number, seating, len(round.clients), trace, self._held)
+        keeping = self._keeper.begin(round.number, seating, len(round.clients), trace, self._kept)
         try:
             taken = self._examine(keeping, start, trace, chosen, uploads)
+            taken = taken.but(followed=self._followed(taken))
             held = [*self._held, taken]
             final = {held[0].number: self._credit(held)} if len(held) > self.horizon else {}
+            before = self._before if self._before or not self._needs_before else self._keep_start(taken, start)
         except BaseException:
             keeping.abandon()
             raise
         done, rest = held[: len(final)], held[len(final) :]
+        if before is not None and done:  # the round that is done becomes the one before
+            before, done = done[0].trace_alone(), [before]
         if self.drift == "movement" and taken.sheaf is None:  # servers reuse the memory of their models
-            rest[-1] = taken.moved_to(copied(end, into=done[0].trace if done else []))
-        self._held = rest
+            rest[-1] = taken.but(trace=copied(end, into=done[0].trace if done else []))
+        self._before, self._held = before, rest
         for one in done:
             self._keeper.drop(one)
         return final
+
+    @property
+    def _kept(self) -> list[Held]:
+        return self._held if self._before is None else [self._before, *self._held]
+
+    @property
+    def _needs_before(self) -> bool:
+        return self.past > 0 and self.drift == "movement"
+
+    def _keep_start(self, first: Held, start: Sequence[Array]) -> Held:
+        """The model before the first round, as if a round without clients had ended there."""
+        keeping = self._keeper.begin(first.number, first.seating, 0, start, [first])
+        try:
+            kept = keeping.finish(None, start)
+        except BaseException:
+            keeping.abandon()
+            raise
+        return kept if kept.sheaf is not None else kept.but(trace=copied(start))
+
+    def _followed(self, taken: Held) -> dict[Client, Row] | None:
+        """How well each claim agrees with where the model came from, if there were rounds enough before."""
+        if self.past == 0 or len(self._held) < self.horizon:
+            return None
+        since = self._before or taken  # of the first of a window no votes count
+        with self._hands(taken.seating) as hands:
+            return _against(taken, self._drift([since, *self._held], hands), hands)
 
     def _examine(
         self,
@@ -208,16 +261,20 @@ class CoAst(Assessor):
 
     def _credit(self, held: Sequence[Held]) -> dict[Client, float]:
         """The credits of the first of these rounds, from those after it."""
-        return {client: int(row.sum()) for client, row in self._agreements(held).items()}
+        followed = held[0].followed or {}
+        return {
+            client: self._worth(int(row.sum()), int(followed[client].sum()) if followed else 0)
+            for client, row in self._agreements(held).items()
+        }
+
+    def _worth(self, led: int, followed: int) -> float:
+        """Rounded once, at the end: parts of a model can be valued apart and added up without a trace."""
+        return float(led - Fraction(self.past) * followed) if self.past else led
 
     def _agreements(self, held: Sequence[Held]) -> dict[Client, Row]:
-        """The same, layer by layer: agreement is additive."""
-        first, seating = held[0], held[0].seating
-        with self._hands(seating) as hands:
-            drift = self._drift(held, hands)
-            idle = 0 if first.idle is None else agreements(first.idle, drift, seating)
-            rows = hands.map(lambda claim: agreements(claim, drift, seating) - idle, first.claims.values())
-        return dict(zip(first.claims, rows, strict=True))
+        """How well each claim of the first of these rounds agrees with where the model went, layer by layer."""
+        with self._hands(held[0].seating) as hands:
+            return _against(held[0], self._drift(held, hands), hands)
 
     def _drift(self, held: Sequence[Held], hands: Hands) -> Planes:
         """Where the model went after the first of these rounds."""
@@ -240,13 +297,22 @@ class CoAst(Assessor):
         return tuple(held.number for held in self._held)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        return self._keeper.state(self._held)
+        facts, arrays = self._keeper.state(self._kept)
+        return {**facts, "before": self._before is not None}, arrays
 
     def _saved(self) -> None:
-        self._keeper.saved(self._held)
+        self._keeper.saved(self._kept)
 
     def _restore(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
-        self._held = self._keeper.restore(facts, arrays)
+        held = self._keeper.restore(facts, arrays)
+        self._before, self._held = (held[0], held[1:]) if facts["before"] else (None, held)
+
+
+def _against(of: Held, drift: Planes, hands: Hands) -> dict[Client, Row]:
+    """The agreement of a round's claims with a drift, above that of who did nothing, layer by layer: it is additive."""
+    idle = 0 if of.idle is None else agreements(of.idle, drift, of.seating)
+    rows = hands.map(lambda claim: agreements(claim, drift, of.seating) - idle, of.claims.values())
+    return dict(zip(of.claims, rows, strict=True))
 
 
 def _pick(model: dict[str, Array], entries: Iterable[Entry]) -> list[Array]:
@@ -258,7 +324,7 @@ def _check_word(option: str, value: str, words: tuple[str, ...]) -> None:
         raise BadSetting(f"{option} must be one of {', '.join(map(repr, words))}; got {value!r}")
 
 
-def _check_numbers(keep: float, step: Step, horizon: int, ulps: float, rounds: slice) -> None:
+def _check_numbers(keep: float, step: Step, horizon: int, past: float, ulps: float, rounds: slice) -> None:
     if not _is_number(keep) or not 0 < keep <= 1:
         hint = f" (did you mean {keep / 100:.2f}?)" if _is_number(keep) and 1 < keep <= 100 else ""
         raise BadSetting(f"keep must lie in (0, 1], the share of each layer that votes; got {keep!r}{hint}")
@@ -266,6 +332,10 @@ def _check_numbers(keep: float, step: Step, horizon: int, ulps: float, rounds: s
         raise BadSetting(f"step must be a positive number, how far a vote moves a parameter, or 'avg'; got {step!r}")
     if isinstance(horizon, bool) or not isinstance(horizon, int) or horizon < 1:
         raise BadSetting(f"horizon must be an integer of at least 1, the rounds of future; got {horizon!r}")
+    if not _is_number(past) or not 0 <= past <= 1:
+        raise BadSetting(
+            f"past must lie in [0, 1], the share of the agreement with earlier rounds that is taken off; got {past!r}"
+        )
     if not _is_number(ulps) or ulps < 0:
         raise BadSetting(f"ulps must be a number of at least 0; got {ulps!r}")
     numbers = (rounds.start, rounds.stop, rounds.step) if isinstance(rounds, slice) else ("none",)

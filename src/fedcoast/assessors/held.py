@@ -13,7 +13,7 @@ import numpy as np
 
 from fedcoast.errors import BadFile, BadSetting, Client
 from fedcoast.formulas.drift import extent
-from fedcoast.formulas.planes import Planes, Seating
+from fedcoast.formulas.planes import Planes, Row, Seating
 from fedcoast.formulas.tallies import Tally
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import client_from_json, client_to_json
@@ -24,7 +24,10 @@ FORM = "planes"
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """One round. `idle` are the signs of the start where they count, `trace` is Θ^t by layer, or the round's votes."""
+    """One round. `idle` are the signs of the start where they count, `trace` is Θ^t by layer, or the round's votes.
+
+    `followed` is the agreement of each claim with the rounds before, by layer, where there is one.
+    """
 
     number: int
     seating: Seating
@@ -32,6 +35,7 @@ class Held:
     idle: Planes | None
     trace: list[Array]
     sheaf: Sheaf | None = None
+    followed: dict[Client, Row] | None = None
 
     @property
     def votes(self) -> Tally:
@@ -43,12 +47,16 @@ class Held:
         """The largest |Θ^t| of each layer."""
         return extent(self.trace)
 
-    def moved_to(self, trace: list[Array]) -> "Held":
-        """The same round, its trace in other memory."""
-        other = replace(self, trace=trace)
+    def but(self, **changes: Any) -> "Held":
+        """The same round, something about it changed: where its trace lies, but not the numbers in it."""
+        other = replace(self, **changes)
         if "extent" in vars(self):
             vars(other)["extent"] = self.extent
         return other
+
+    def trace_alone(self) -> "Held":
+        """What is left of a round that is valued, but whose trace is a past for others. A file stays one piece."""
+        return self.but(followed=None) if self.sheaf is not None else self.but(claims={}, idle=None, followed=None)
 
     @property
     def in_memory(self) -> int:
@@ -125,9 +133,13 @@ class Keeper:
                 "clients": [client_to_json(client) for client in one.claims],
                 "idle": one.idle is not None,
                 "trace": len(one.trace),
+                "followed": one.followed is not None,
                 "sheaf": None,
             }
             pending.append(facts)
+            if one.followed is not None:
+                rows = [one.followed[client] for client in one.claims]
+                arrays[f"{place}.followed"] = np.array(rows, np.int64).reshape(-1, len(one.seating.sizes))
             if one.sheaf is not None:
                 one.sheaf.sync()
                 facts["sheaf"] = one.sheaf.facts()
@@ -168,6 +180,8 @@ class Keeper:
                 idle = arrays[f"{place}.idle"] if one["idle"] else None
                 trace = [arrays[f"{place}.trace.{layer}"] for layer in range(one["trace"])]
                 round = Held(one["number"], seating, claims, idle, trace)
+            if one["followed"]:
+                round = round.but(followed=dict(zip(clients, arrays[f"{place}.followed"], strict=True)))
             _check(round)
             held.append(round)
         if self._spill is not None:
@@ -193,6 +207,11 @@ def _check(held: Held) -> None:
     for one in planes:
         if one.dtype != np.uint64 or one.shape != (2, held.seating.words):
             raise BadFile(f"round {held.number} of the state holds planes of {one.dtype} {one.shape}; it was altered")
+    for row in (held.followed or {}).values():
+        if row.dtype != np.int64 or row.shape != (len(held.seating.sizes),):
+            raise BadFile(
+                f"round {held.number} of the state holds agreements of {row.dtype} {row.shape}; it was altered"
+            )
     models = tuple(array.size for array in held.trace) == held.seating.sizes
     votes = len(held.trace) == 1 and held.votes.ndim == 3 and held.votes.shape[::2] == (2, held.seating.words)
     if not models and not votes:

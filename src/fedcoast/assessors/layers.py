@@ -12,14 +12,19 @@ Layers = str | Sequence[str] | Callable[[str], bool]
 def choose(layers: Layers, layout: Layout) -> tuple[Entry, ...]:
     """The voting entries that `layers` names, in the order of the model.
 
-    "all" is every one; "head" the classifier head: the last tensor with two or more dimensions and all that
-    follow it; anything else a shell pattern, several of them, or a function of the name.
+    "all" is every one; "head" the classifier head: the last tensor with two or more dimensions and all that follow
+    it; "ends" the first such tensor with what belongs to it, and the head (all of a model with fewer than three, or
+    whose layers stand in no order); anything else a shell pattern, several of them, or a function of the name.
     """
     entries = layout.voting
-    if layers == "all":
+    matrices = [place for place, entry in enumerate(entries) if len(entry.shape) >= 2]
+    if layers == "all" or (layers == "ends" and (len(matrices) < 3 or not layout.ordered)):
         return entries
-    if layers == "head":
-        matrices = [place for place, entry in enumerate(entries) if len(entry.shape) >= 2]
+    if layers == "head" and not layout.ordered:
+        raise BadSetting("the layers of this model stand in no order, so its head is not known; name it: layers='fc.*'")
+    if layers == "ends":
+        chosen = entries[: matrices[1]] + entries[matrices[-1] :]
+    elif layers == "head":
         chosen = entries[matrices[-1] :] if matrices else ()
     elif callable(layers):
         chosen = tuple(entry for entry in entries if layers(entry.name))
@@ -40,4 +45,4 @@ def describe(layers: Layers) -> str | list[str]:
         return f"function {getattr(layers, '__qualname__', type(layers).__name__)}"
     if isinstance(layers, Sequence) and layers and all(isinstance(pattern, str) for pattern in layers):
         return list(layers)
-    raise BadSetting(f"layers must be 'all', 'head', patterns or a function of the name; got {layers!r}")
+    raise BadSetting(f"layers must be 'all', 'ends', 'head', patterns or a function of the name; got {layers!r}")

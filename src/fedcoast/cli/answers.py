@@ -1,14 +1,15 @@
 """`fedcoast assess` and `fedcoast import`: answers from a folder."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
 from fedcoast import Assessment, BadSetting, CoAst, Recorder, read_about, replay
 from fedcoast.assessors.claims import Small, Target
 from fedcoast.assessors.coast import Baseline, Drift, Tail
+from fedcoast.cli.readings import Preset, reading
 from fedcoast.cli.screen import out, progress
 from fedcoast.cluster import assess_on_ray
 from fedcoast.errors import Client
@@ -23,17 +24,17 @@ BadUploads = Annotated[Policy, typer.Option(help="Leave a client out of a round 
 
 def assess(
     run: Run,
-    preset: Annotated[
-        Literal["default", "paper", "research-code"],
-        typer.Option(help="Whose reading of CoAst; the options below change it."),
-    ] = "default",
+    preset: Preset = "default",
     keep: Annotated[float | None, typer.Option(help="Share of each layer that votes.")] = None,
     step: Annotated[str | None, typer.Option(help="How far a vote moves a parameter, or avg.")] = None,
     horizon: Annotated[int | None, typer.Option(help="Rounds of future a credit needs.")] = None,
+    past: Annotated[
+        float | None, typer.Option(help="How much of the agreement with earlier rounds is taken off.")
+    ] = None,
     target: Annotated[Target | None, typer.Option(help="What is compared with the drift.")] = None,
     drift: Annotated[Drift | None, typer.Option(help="Where the model went, or the votes to come.")] = None,
     baseline: Annotated[Baseline | None, typer.Option(help="Whether an idle client's score is taken off.")] = None,
-    layers: Annotated[str | None, typer.Option(help="all, head, or patterns such as 'fc.*,conv1.*'.")] = None,
+    layers: Annotated[str | None, typer.Option(help="all, ends, head, or patterns such as 'fc.*,conv1.*'.")] = None,
     rounds: Annotated[str | None, typer.Option(help="Rounds that count: 10: (warm-up), -50: (window).")] = None,
     tail: Annotated[Tail | None, typer.Option(help="Last rounds: leave pending, or value provisionally.")] = None,
     small: Annotated[Small | None, typer.Option(help="Layers of which the share is less than one entry.")] = None,
@@ -52,6 +53,7 @@ def assess(
         "keep": keep,
         "step": None if step is None else _step(step),
         "horizon": horizon,
+        "past": past,
         "target": target,
         "drift": drift,
         "baseline": baseline,
@@ -61,8 +63,7 @@ def assess(
         "small": small,
         "bad_uploads": bad_uploads,
     }
-    make: Callable[..., CoAst] = {"paper": CoAst.paper, "research-code": CoAst.research_code}.get(preset, CoAst)
-    assessor = make(**{option: value for option, value in given.items() if value is not None})
+    assessor = reading(CoAst, preset)(**{option: value for option, value in given.items() if value is not None})
     with progress(total=None) as bar:
         if ray is None:
             for round in replay(run):

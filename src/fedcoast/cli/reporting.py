@@ -10,6 +10,7 @@ import typer
 from fedcoast import BadSetting, read_about, replay
 from fedcoast.cli.answers import TOO_FEW_ROUNDS, BadUploads, Run, truth_of
 from fedcoast.cli.comparing import able, chosen
+from fedcoast.cli.readings import Preset, reading
 from fedcoast.cli.rewarding import answer
 from fedcoast.cli.screen import err, out, progress
 from fedcoast.errors import require
@@ -24,7 +25,6 @@ from fedcoast.rounds.folder import is_run
 from fedcoast.rounds.round import Policy
 
 Form = Literal["html", "md", "csv", "json", "png"]
-Preset = Annotated[Literal["default", "paper", "research-code"], typer.Option(help="Whose reading of CoAst.")]
 Keep = Annotated[float | None, typer.Option(help="Share of each layer that votes.")]
 Horizon = Annotated[int | None, typer.Option(help="Rounds of future a credit needs.")]
 Title = Annotated[str | None, typer.Option(help="What it is about (the run's name if not given).")]
@@ -112,10 +112,8 @@ def _follower(run: Path, preset: str, keep: float | None, horizon: int | None, t
 
 
 def _coast(preset: str, keep: float | None, horizon: int | None, bad_uploads: Policy = "quarantine") -> LayeredCoAst:
-    make: Any = {"paper": LayeredCoAst.paper, "research-code": LayeredCoAst.research_code}.get(preset, LayeredCoAst)
     given = {"keep": keep, "horizon": horizon, "bad_uploads": bad_uploads}
-    assessor: LayeredCoAst = make(**{option: value for option, value in given.items() if value is not None})
-    return assessor
+    return reading(LayeredCoAst, preset)(**{option: value for option, value in given.items() if value is not None})
 
 
 def _survey(run: Path, assessor: LayeredCoAst, methods: str, bad_uploads: Policy, told: dict[str, Any]) -> Account:

@@ -57,13 +57,14 @@ def share_out(
     layout = next(replay(run)).layout()
     chosen = {entry.name for entry in choose(assessor.layers, layout)}
     # Of other people's checkpoints no part can be read, so their models are not cut.
-    shards = plan(layout, chosen, numbers, assessor.horizon, pieces, whole_models=not is_run(run))
+    past = assessor.horizon + 1 if assessor.past else 0  # the models around that many rounds
+    shards = plan(layout, chosen, numbers, assessor.horizon, pieces, whole_models=not is_run(run), past=past)
     tasks = [Task(run, layout, _options(assessor), shard) for shard in shards]
     parts = _outcomes(tasks, work, on_shard)
     found = bad_uploads(parts, assessor.bad_uploads)
     if found and assessor.drift == "votes":
         # A bad upload has no votes in any layer, and only the shard with the bad layer knew: the others count again.
-        seen = [bool(found.keys() & {*shard.rounds, *shard.future}) for shard in shards]
+        seen = [bool(found.keys() & {*shard.shown}) for shard in shards]
         again = [place for place, touched in enumerate(seen) if touched]
         fresh = _outcomes([replace(tasks[place], out=found) for place in again], work, on_shard)
         for place, part in zip(again, fresh, strict=True):

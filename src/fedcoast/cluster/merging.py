@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
 from fedcoast.assessors.assessment import Assessment
 from fedcoast.assessors.coast import CoAst
@@ -33,12 +34,13 @@ def bad_uploads(parts: Sequence[Part], policy: str) -> Reasons:
 
 
 def merge(assessor: CoAst, numbers: Sequence[int], parts: Sequence[Part], found: Reasons) -> Assessment:
-    """The assessment of all shards together. Credits are integers, so the order of the sum changes nothing.
+    """The assessment of all shards together. Credits are exact, so the order of the sum changes nothing.
 
     A client that is bad in one layer is out of the round in all of them.
     """
     ledger = Ledger()
-    credits: dict[int, list[dict[Client, float]]] = {}
+    credits: dict[int, list[dict[Client, Fraction]]] = {}
+    number_of: type[float] = float if assessor.past else int
     for part in parts:
         for number, of in part.credits.items():
             credits.setdefault(number, []).append(of)
@@ -46,7 +48,7 @@ def merge(assessor: CoAst, numbers: Sequence[int], parts: Sequence[Part], found:
     known = {number: reasons for part in parts for number, reasons in part.known.items()}
     for number in numbers:
         out = {**known[number], **found.get(number, {})}
-        total = {number: _sum(credits[number], out)} if number in credits else {}
+        total = {number: _sum(credits[number], out, number_of)} if number in credits else {}
         ledger.enter(number, answered[number], out, total)
     counted = {number: ledger.credits[number] for number in list(ledger.credits)[assessor.rounds]}
     scores, seen = totals(counted, ledger.clients)
@@ -61,10 +63,12 @@ def merge(assessor: CoAst, numbers: Sequence[int], parts: Sequence[Part], found:
     )
 
 
-def _sum(credits: Sequence[Mapping[Client, float]], out: Mapping[Client, str]) -> dict[Client, float]:
+def _sum(
+    credits: Sequence[Mapping[Client, Fraction]], out: Mapping[Client, str], number: type[float]
+) -> dict[Client, float]:
     """
-    >>> _sum([{"a": 2, "b": 1}, {"a": -5}], {"b": "not finite"})
-    {'a': -3}
+    >>> _sum([{"a": Fraction(2), "b": Fraction(1)}, {"a": Fraction(-5, 2)}], {"b": "not finite"}, float)
+    {'a': -0.5}
     """
     clients = [client for client in credits[0] if client not in out]
-    return {client: sum(of[client] for of in credits) for client in clients}
+    return {client: number(sum((of[client] for of in credits), Fraction())) for client in clients}

@@ -1,8 +1,8 @@
 """Cutting a recorded run into shards that can be valued apart, and whose credits add up to the whole run's.
 
-A ballot needs a whole layer, and the credits of round t need the rounds t … t+horizon. So a shard is some layers, and
-some rounds with the horizon after them, which neighbouring spans both see. Layers are cut first; a layer too large for
-one shard is cut by rounds.
+A ballot needs a whole layer, and the credits of round t need the rounds t … t+horizon, and as many before where the
+past counts. So a shard is some layers, and some rounds with those around them, which neighbouring spans both see.
+Layers are cut first; a layer too large for one shard is cut by rounds.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -24,6 +24,13 @@ class Shard:
     """Whose credits it works out."""
     future: tuple[int, ...]
     """The rounds of the horizon after them."""
+    past: tuple[int, ...] = ()
+    """The rounds before them that count."""
+
+    @property
+    def shown(self) -> tuple[int, ...]:
+        """All that it has to see."""
+        return (*self.past, *self.rounds, *self.future)
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -37,11 +44,12 @@ def plan(
     horizon: int,
     pieces: int,
     whole_models: bool = False,
+    past: int = 0,
 ) -> list[Shard]:
     """About `pieces` shards of like size, in the order of the layers, then of the rounds.
 
     A span is no shorter than the horizon that it shares with the next. `whole_models` cuts by rounds alone: for files
-    of which one cannot read a part.
+    of which one cannot read a part. `past` is how many rounds before count.
     """
     if not numbers:
         return []
@@ -54,7 +62,8 @@ def plan(
         names = tuple(entry.name for entry in entries if entry.name in chosen)
         for first, last in _spans(len(numbers), count):
             future = tuple(numbers[last : last + horizon])
-            shards.append(Shard(tuple(entries), names, tuple(numbers[first:last]), future))
+            before = tuple(numbers[max(0, first - past) : first])
+            shards.append(Shard(tuple(entries), names, tuple(numbers[first:last]), future, before))
     return shards
 
 

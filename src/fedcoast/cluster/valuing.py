@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from glob import escape
 from pathlib import Path
 from typing import Any
 
 from fedcoast.assessors.coast import CoAst
-from fedcoast.assessors.ledger import Credits
 from fedcoast.cluster.sharding import Shard
 from fedcoast.errors import BadFile, BadRound, Client, FedcoastError
 from fedcoast.rounds.layout import Layout
@@ -34,7 +34,8 @@ class Task:
 class Part:
     """What a shard gives to the answer, by round."""
 
-    credits: Credits
+    credits: dict[int, dict[Client, Fraction]]
+    """Not rounded, so that it does not matter how the run was cut."""
     answered: dict[int, tuple[Client, ...]]
     known: Reasons
     """Who was left out before the round was shown."""
@@ -50,14 +51,21 @@ class Refusal:
     error: FedcoastError
 
 
+class _Exact(CoAst):
+    """CoAst whose credits are not rounded."""
+
+    def _worth(self, led: int, followed: int) -> Any:
+        return led - Fraction(self.past) * followed
+
+
 def value(task: Task) -> Part | Refusal:
     """The credits of a shard. What fedcoast refuses comes back as a value: trying again would not change it."""
     shard = task.shard
-    assessor = CoAst(**{**task.options, "layers": [escape(name) for name in shard.chosen]})
+    assessor = _Exact(**{**task.options, "layers": [escape(name) for name in shard.chosen]})
     answered, known = dict[int, tuple[Client, ...]](), Reasons()
     number = shard.rounds[0]
     try:
-        for round in _rounds(task.run, (*shard.rounds, *shard.future)):
+        for round in _rounds(task.run, shard.shown):
             number = round.number
             shown = round.part(task.layout, shard.layers)
             if assessor.last_round is None and (change := Layout(shard.entries).differs(shown.layout())):
@@ -67,18 +75,22 @@ def value(task: Task) -> Part | Refusal:
             if number in shard.rounds or assessor.drift == "votes":
                 out = {**task.out.get(number, {}), **round.quarantined}
                 assessor.observe(replace(shown, quarantined=out))
-            else:  # of the horizon only the global model counts, and nobody's upload needs to be read
+            else:  # of other rounds only the global model counts, and nobody's upload needs to be read
                 nobody = dict.fromkeys((*round.clients, *round.quarantined), "belongs to another shard")
                 assessor.observe(replace(shown, local={}, quarantined=nobody))
     except FedcoastError as error:
         return Refusal(number, error)
     assessment = assessor.assessment()
     return Part(
-        credits={n: dict(assessment.credits[n]) for n in shard.rounds if n in assessment.credits},
+        credits={n: _exact(assessment.credits[n]) for n in shard.rounds if n in assessment.credits},
         answered=answered,
         known=known,
         found={n: _others(assessment.quarantined.get(n, {}), known[n], task.out.get(n, {})) for n in shard.rounds},
     )
+
+
+def _exact(credits: Mapping[Client, float]) -> dict[Client, Fraction]:
+    return {client: Fraction(credit) for client, credit in credits.items()}
 
 
 def _others(reasons: Mapping[Client, str], *known: Mapping[Client, str]) -> dict[Client, str]:

@@ -21,7 +21,7 @@ from fedcoast.rounds.round import Round
 class LayerCredits:
     """For each client and layer the net agreement, which adds up to the client's score, and the votes behind it.
 
-    Their quotient lies between −1 and 1 and can be compared between layers of any size.
+    Their quotient can be compared between layers of any size; it lies between −1 and 1 where no past is taken off.
     """
 
     names: tuple[str, ...] = ()
@@ -45,7 +45,8 @@ class LayeredCoAst(CoAst):
         if self._layout is None:
             return LayerCredits()
         names = tuple(entry.name for entry in choose(self.layers, self._layout))
-        sums = {client: np.zeros((2, len(names)), np.int64) for client in self._ledger.clients}
+        number = np.float64 if self.past else np.int64
+        sums = {client: np.zeros((2, len(names)), number) for client in self._ledger.clients}
         counted = self._counted(self._credits())
         for parts in (self._settled, *(self._parts.get(number, {}) for number in counted)):
             for client, part in parts.items():
@@ -67,8 +68,12 @@ class LayeredCoAst(CoAst):
     def _agreements(self, held: Sequence[Held]) -> dict[Client, Row]:
         rows = super()._agreements(held)
         first = held[0]
+        nothing = np.zeros(len(first.seating.sizes), np.int64)
+        followed = first.followed or dict.fromkeys(rows, nothing)
         self._parts[first.number] = {
-            client: np.stack([row, sizes(first.claims[client], first.seating, first.idle)])
+            client: np.stack(
+                [row - self.past * followed[client], sizes(first.claims[client], first.seating, first.idle)]
+            )
             for client, row in rows.items()
         }
         return rows

@@ -7,6 +7,7 @@ SETTINGS = {
     "keep": "share of each layer that votes",
     "step": "how far a vote moves a parameter",
     "horizon": "rounds of future that a credit needs",
+    "past": "how much of the agreement with earlier rounds is taken off",
     "target": "what is compared with where the model went",
     "drift": "where the model went, by its movement or by later votes",
     "baseline": "whether an idle client’s score is taken off",
@@ -33,14 +34,20 @@ def _measured(account: Account) -> list[str]:
     common = "In federated learning several clients train one shared model, without showing each other their data."
     if account.method != "coast":
         return [common, f"The method used here, {account.method}, measures {account.measures}."]
-    horizon = account.settings.get("horizon", "few")
+    horizon, past = account.settings.get("horizon", "few"), account.settings.get("past", 0)
+    following = (
+        f" Agreement with where the model came from, over the {horizon} rounds before, is counted the same way, and"
+        f" {percent(past)} of it is taken off: who only follows is worth less than who leads."
+        if past
+        else ""
+    )
     return [
         f"{common} In each round every client sends back an improved copy, and the server mixes the copies into the"
         " next shared model.",
         "The method used here, CoAst, asks after each round: of the largest changes that a client proposed, how many"
         f" pointed the way the shared model really moved over the next {horizon} rounds? Each one that did counts +1,"
-        " each one that pointed the other way −1. The sum is the client’s credit for that round; its score adds up the"
-        " credits of all rounds. No test data were used, and nobody’s data were seen.",
+        f" each one that pointed the other way −1.{following} The sum is the client’s credit for that round; its score"
+        " adds up the credits of all rounds. No test data were used, and nobody’s data were seen.",
         "The idea: a client with good data proposes what all the others will find useful later, too; noise and errors"
         " point anywhere, and cancel out.",
     ]

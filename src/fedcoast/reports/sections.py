@@ -133,7 +133,8 @@ def _layers(account: Account, place: Callable[..., str]) -> str:
         "layers",
         "Net agreement of each client in each layer, as a share of the votes it cast there",
         "Of the votes a client cast in a layer, how many pointed where the model went, less how many pointed the other"
-        " way: +100% is perfect foresight, 0% is chance. Layers are listed from input to output." + several,
+        " way, and less the part that only went on where the model came from. 0% is chance. Layers are listed from"
+        " input to output." + several,
     )
     return drawn + (tables.layers_table(account) if drawn else "")
 

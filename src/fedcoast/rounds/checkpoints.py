@@ -23,7 +23,7 @@ import numpy as np
 
 from fedcoast.errors import BadFile, require
 from fedcoast.rounds.files import read_json
-from fedcoast.rounds.layout import Model
+from fedcoast.rounds.layout import Model, Unordered
 from fedcoast.rounds.round import LazyModels, Round
 from fedcoast.rounds.tensors import read_tensors
 
@@ -120,7 +120,7 @@ def _state_dict(file: Path, content: Any) -> Model:
 
 
 _READERS: dict[str, Callable[[Path], Model]] = {
-    ".safetensors": lambda file: read_tensors(file)[0],
+    ".safetensors": lambda file: Unordered(read_tensors(file)[0]),
     ".npz": _read_npz,
     ".pt": _read_torch,
     ".pth": _read_torch,

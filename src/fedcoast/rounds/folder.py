@@ -9,7 +9,7 @@ from typing import Any
 from fedcoast.errors import BadFile, Client
 from fedcoast.rounds.clients import client_from_json
 from fedcoast.rounds.files import read_json
-from fedcoast.rounds.layout import Layout, Model
+from fedcoast.rounds.layout import Layout, Model, Unordered
 from fedcoast.rounds.pruning import PrunedUpload
 from fedcoast.rounds.round import LazyModels, Round
 from fedcoast.rounds.tensors import open_tensors
@@ -124,4 +124,5 @@ def _inside(place: Path, file: str) -> Path:
 
 def _model(file: Path, layout: Layout) -> Model:
     # In the order of the layout, which a safetensors file does not keep.
-    return open_tensors(file, (entry.name for entry in layout.entries))
+    model = open_tensors(file, (entry.name for entry in layout.entries))
+    return model if layout.ordered else Unordered(model)

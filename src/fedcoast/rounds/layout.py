@@ -1,6 +1,6 @@
 """The layout of a model: which entries it has, in which order, of which shape and kind, and which may vote."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from math import prod
@@ -35,11 +35,31 @@ class Entry:
         return prod(self.shape)
 
 
+class Unordered(Mapping[str, Any]):
+    """A model from a file that does not keep the order of its layers."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def __getitem__(self, name: str) -> Any:
+        return self._model[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._model  # Mapping's own would read the array
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._model)
+
+    def __len__(self) -> int:
+        return len(self._model)
+
+
 @dataclass(frozen=True)
 class Layout:
-    """All entries, in the order of the model they were read from."""
+    """All entries, in the order of the model they were read from; `ordered` says whether that order means anything."""
 
     entries: tuple[Entry, ...]
+    ordered: bool = True
 
     @property
     def voting(self) -> tuple[Entry, ...]:
@@ -57,17 +77,21 @@ class Layout:
         _same_names({entry.name for entry in self.entries}, given)
         return {name: given[name] for name in names}
 
-    def to_json(self) -> list[dict[str, Any]]:
-        return [asdict(entry) for entry in self.entries]
+    def to_json(self) -> Any:
+        entries = [asdict(entry) for entry in self.entries]
+        return entries if self.ordered else {"unordered": entries}
 
     @classmethod
-    def from_json(cls, data: Iterable[Mapping[str, Any]]) -> "Layout":
+    def from_json(cls, data: Any) -> "Layout":
+        ordered = not isinstance(data, Mapping)
+        if isinstance(data, Mapping):
+            data = data["unordered"]
         entries = tuple(Entry(e["name"], tuple(e["shape"]), e["kind"], e["votes"]) for e in data)
         for entry in entries:
             named = isinstance(entry.name, str) and entry.kind in VOTING_KINDS + CARRIED_KINDS
             if not named or not isinstance(entry.votes, bool) or not all(type(n) is int for n in entry.shape):
                 raise TypeError(f"{entry!r} is not a layer")
-        return cls(entries)
+        return cls(entries, ordered)
 
     def differs(self, other: "Layout") -> str | None:
         """How another layout differs from this one, or None."""
@@ -98,7 +122,7 @@ def layout_of(model: object, buffers: Collection[str] = NORMALISATION_STATISTICS
             f"at least one floating-point layer that is not a buffer is wanted; got {len(entries)} entries"
             " and none may vote"
         )
-    return Layout(tuple(entries))
+    return Layout(tuple(entries), ordered=not isinstance(model, Unordered))
 
 
 def _mapping(model: object) -> Model:

@@ -19,7 +19,7 @@ MOST_VALIDATION_IMAGES = 500
 
 # The three readings of CoAst (docs/paper-notes.md, D): a constructor of `CoAst` and options.
 READINGS: dict[str, tuple[str | None, dict[str, Any]]] = {
-    "votes": (None, {"target": "ballot"}),
+    "votes": ("votes", {}),
     "text": ("paper", {}),
     "code": ("research_code", {}),
 }
@@ -34,7 +34,7 @@ READING_TITLES = {
 class Question:
     """A method of `METHODS` and its options.
 
-    preset   a constructor of CoAst ("paper", "research_code") instead of its defaults
+    preset   a constructor of CoAst ("votes", "paper", "research_code") instead of its defaults
     sparse   show each upload with this share of its updates alone, as sparse aggregation takes it
     """
 
