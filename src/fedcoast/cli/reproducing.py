@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    tables: Annotated[list[str], typer.Argument(help="Which: table1 … table6, beyond, or all.")],
+    tables: Annotated[list[str], typer.Argument(help="Which: table1 … table6, beyond, tuning, judgement, or all.")],
     preset: Annotated[
         Literal["smoke", "quick", "long", "paper"], typer.Option(help="How much training; smoke is digits, in seconds.")
     ] = "quick",
@@ -39,8 +39,8 @@ def reproduce(
 ) -> None:
     """Train what is missing of the paper's tables, ask all methods, and write ours beside the published numbers.
 
-    TABLES are table1 … table6, beyond, or all. Stopped at any moment, the same command goes on; what was trained or
-    answered is not done again.
+    TABLES are table1 … table6, beyond, tuning, judgement, or all. Stopped at any moment, the same command goes on; what
+    was trained or answered is not done again.
     """
     for module, extra in (("torch", "lab"), ("sklearn", "lab"), ("matplotlib", "plots")):
         require(module, extra=extra)

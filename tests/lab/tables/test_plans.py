@@ -30,7 +30,7 @@ def test_the_tables_share_their_trainings():
     assert len(trainings("quick", "table1", "table4")) == len(first) + 2 * 4
     assert len(trainings("quick", "table1", "table5")) == len(first) + 2 * 4
     assert len(trainings("quick", "table1", "table6")) == len(first) + 4
-    assert len(trainings("quick", *TABLES)) == 32 + 32 + 8 + 8 + 4 + 7
+    assert len(trainings("quick", *TABLES)) == 32 + 32 + 8 + 8 + 4 + 7 + 12  # digits, to tune on
 
 
 @pytest.mark.parametrize("size", SIZES)

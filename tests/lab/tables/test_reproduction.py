@@ -140,7 +140,7 @@ def test_a_table_is_written_as_json_and_as_a_page(made):
     assert {"machine", "python", "versions", "commit", "when"} <= raw["made"][0].keys()
     text = (made.results / "little.md").read_text(encoding="utf-8")
     assert "(2) [1.00]" in text
-    assert "**1** Digits (scikit-learn), mlp" in text
+    assert "**digits** Digits (scikit-learn), mlp" in text
     assert "| not run" not in text
 
 
@@ -150,7 +150,7 @@ def test_the_command_trains_nothing_where_only_recorded_runs_are_wanted(tmp_path
         ["reproduce", "table4", "--only-recorded", "--runs", str(tmp_path / "none"), "--results", str(tmp_path / "r")],
     )
     assert result.exit_code == 0, result.output
-    assert "0 of 36 places filled" in result.output
+    assert "0 of 48 places filled" in result.output
     assert "not run [0.40]" in (tmp_path / "r" / "table4.md").read_text(encoding="utf-8")
     assert not (tmp_path / "none").exists()
 

@@ -1,4 +1,4 @@
-"""The six tables of the paper as slots, and a seventh of what lies beyond it.
+"""The six tables of the paper as slots, a seventh of what lies beyond it, and the names of all there are.
 
 One training serves every question that may share it: the baselines and the observing CoAst look at plain FedAvg, the
 in-loop CoAst at pruned aggregation, and the ablations train only what they change.
@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from fedcoast.lab.tables.plans import Size, Slot, Table, configurations, experiment, settings
+from fedcoast.lab.tables.choice import judgement, tuning
+from fedcoast.lab.tables.plans import Size, Slot, Table, configurations, experiment, first, settings
 from fedcoast.lab.tables.published import published
 from fedcoast.lab.tables.questions import READING_TITLES, Question, coast, plain
 
@@ -86,7 +87,7 @@ def table3(size: Size, seeds: tuple[int, ...]) -> Table:
 
 def _unclipped(reading: str, trained: Any, keep: float) -> Question:
     """A reading where raw updates take the place of votes."""
-    if reading == "votes":
+    if reading in ("ours", "votes"):
         return coast(reading, trained, keep=keep)
     if reading == "text":
         return coast(reading, trained, keep=keep, drift="movement")
@@ -115,7 +116,7 @@ def table4(size: Size, seeds: tuple[int, ...]) -> Table:
     def slots() -> Iterator[Slot]:
         for step in (0.01, 0.02, "avg"):
             for setting in settings(size):
-                trained = experiment(size, "1", setting=setting, aggregation="pruned", step=step)
+                trained = experiment(size, first(size), setting=setting, aggregation="pruned", step=step)
                 for reading, title in READING_TITLES.items():
                     number = None if size == "smoke" else published("table4", setting, str(step))
                     asked = coast(reading, trained)
@@ -136,12 +137,12 @@ def table5(size: Size, seeds: tuple[int, ...]) -> Table:
                 def number(name: str, setting: str = setting, place: int = place) -> float | None:
                     return None if size == "smoke" else published("table5", setting, name, place)
 
-                plainly = experiment(size, "1", setting=setting, clients=clients)
+                plainly = experiment(size, first(size), setting=setting, clients=clients)
                 for row, method, name in BASELINES:
                     if name != "SV":
                         yield Slot(section, row, setting, plainly, plain(method), published=number(name))
                 for aggregation, mode in MODES.items():
-                    trained = experiment(size, "1", setting=setting, clients=clients, aggregation=aggregation)
+                    trained = experiment(size, first(size), setting=setting, clients=clients, aggregation=aggregation)
                     for reading, title in READING_TITLES.items():
                         for horizon in (2, 10):
                             row = f"{title}, {mode}, k={horizon}"
@@ -191,7 +192,7 @@ def beyond(size: Size, seeds: tuple[int, ...]) -> Table:
 
     def slots() -> Iterator[Slot]:
         for case, changes in CASES.items():
-            trained = experiment(size, "1", **changes)
+            trained = experiment(size, first(size), **changes)
             skewed = changes["setting"] == "label-skew"
             reference = plain("shapley") if skewed else None
             asked = [(title, coast(reading, trained)) for reading, title in READING_TITLES.items()]
@@ -229,6 +230,8 @@ TABLES: dict[str, Callable[[Size, tuple[int, ...]], Table]] = {
     "table5": table5,
     "table6": table6,
     "beyond": beyond,
+    "tuning": tuning,
+    "judgement": judgement,
 }
 
 

@@ -9,6 +9,7 @@ from fedcoast.lab.presets import preset as sized
 from fedcoast.lab.tables.questions import Question
 
 Size = Literal["smoke", "quick", "long", "paper"]
+Parity = Literal["even", "odd"]
 
 SETTINGS = ("quantity", "noise", "resolution", "mask")
 CONFIGURATIONS = {
@@ -17,7 +18,7 @@ CONFIGURATIONS = {
     "3": ("stl10", "resnet4"),
     "4": ("cifar100", "convnet"),
 }
-SMOKE = {"1": ("digits", "mlp")}
+SMOKE = {"digits": ("digits", "mlp")}
 SMOKE_SETTINGS = ("quantity", "noise")
 SMOKE_ROUNDS = 12  # the largest horizon, 10, leaves two rounds to value
 
@@ -27,7 +28,8 @@ class Slot:
     """One place of a table: where it stands, what fills it, what the paper has there.
 
     The value is Spearman's ρ of the question's scores with the planted order, or with the scores of the `reference`
-    question where nothing is planted; or, with `at` and no question, the test accuracy after that round.
+    question where nothing is planted; or, with `at` and no question, the test accuracy after that round. With a
+    `parity` only even or only odd seeds count.
     """
 
     section: str
@@ -38,6 +40,7 @@ class Slot:
     reference: Question | None = None
     at: int | None = None
     published: float | None = None
+    parity: Parity | None = None
 
     @property
     def questions(self) -> tuple[Question, ...]:
@@ -57,12 +60,18 @@ class Table:
     def runs(self, slot: Slot) -> Iterator[Experiment]:
         """The experiments that fill a slot, one a seed."""
         for seed in self.seeds:
-            yield replace(slot.experiment, seed=seed)
+            if slot.parity is None or slot.parity == ("odd" if seed % 2 else "even"):
+                yield replace(slot.experiment, seed=seed)
 
 
 def configurations(size: Size) -> dict[str, tuple[str, str]]:
     """The paper's four, or one little one that takes seconds."""
     return SMOKE if size == "smoke" else CONFIGURATIONS
+
+
+def first(size: Size) -> str:
+    """The configuration that stands for all where one has to do."""
+    return next(iter(configurations(size)))
 
 
 def settings(size: Size) -> tuple[str, ...]:

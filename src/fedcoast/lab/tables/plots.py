@@ -28,7 +28,7 @@ STYLE: dict[Any, Any] = {
 }
 # Okabe and Ito's colours, which the colour-blind tell apart.
 BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"
-READING_COLOURS = dict(zip(READING_TITLES, (BLUE, ORANGE, GREEN), strict=True))
+READING_COLOURS = dict(zip(READING_TITLES, (RED, BLUE, ORANGE, GREEN), strict=True))
 MODE_LINES = {"in-loop": "-", "observer": "--"}
 
 
@@ -169,7 +169,7 @@ def windows(table: Table, column: str, answers: Answers) -> Figure:
 def trajectories(table: Table, column: str, answers: Answers) -> Figure:
     """The scores as they add up, a line for each client: the mean over the seeds, from the least to the most."""
     settings = list(dict.fromkeys(slot.section for slot in table.slots))
-    row = f"{READING_TITLES['votes']}, observer"
+    row = f"{READING_TITLES['ours']}, observer"
     figure, panels = _figure(len(settings), 10, 3)
     for axes, setting in zip(panels, settings, strict=True):
         series = [

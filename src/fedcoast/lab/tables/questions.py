@@ -17,13 +17,15 @@ from fedcoast.rounds.layout import Model
 VALIDATION_IMAGES = {"tiny-resnet": 500, "convnet": 200, "resnet4": 200}
 MOST_VALIDATION_IMAGES = 500
 
-# The three readings of CoAst (docs/paper-notes.md, D): a constructor of `CoAst` and options.
+# Our CoAst and three readings of the paper's (docs/paper-notes.md, D): a constructor of `CoAst` and options.
 READINGS: dict[str, tuple[str | None, dict[str, Any]]] = {
+    "ours": (None, {}),
     "votes": ("votes", {}),
     "text": ("paper", {}),
     "code": ("research_code", {}),
 }
 READING_TITLES = {
+    "ours": "CoAst, our default",
     "votes": "CoAst, votes against movement",
     "text": "CoAst, the paper's equation",
     "code": "CoAst, the public code",

@@ -1,0 +1,130 @@
+"""The choice of a default: candidates, the cells they were tuned on, and the cells they are judged on.
+
+Tuned on configuration 1 and on digits with even seeds. Judged, once, on configuration 1 with odd seeds and on all other
+configurations. Both tables hold every candidate, so that anybody can see what another choice would have got.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from fedcoast.assessors import METHODS
+from fedcoast.lab.experiment import Aggregation, Experiment
+from fedcoast.lab.presets import preset as sized
+from fedcoast.lab.tables.findings import Finding, average
+from fedcoast.lab.tables.pages import headline, markdown_line, two
+from fedcoast.lab.tables.plans import (
+    SMOKE,
+    SMOKE_ROUNDS,
+    Parity,
+    Size,
+    Slot,
+    Table,
+    configurations,
+    experiment,
+    first,
+    settings,
+)
+from fedcoast.lab.tables.questions import READING_TITLES, Question, coast, plain
+
+DIGITS = next(iter(SMOKE))
+DIGITS_SETTINGS = ("quantity", "noise", "resolution", "mask", "label-noise", "mixed")
+MODES: dict[Aggregation, str] = {"fedavg": "observer", "pruned": "in-loop"}
+
+HORIZONS = (1, 2, 3)
+LAYERS = ("all", "head", "ends")
+PASTS = (0, 0.25, 0.5, 0.75)
+VARIANTS: dict[str, dict[str, Any]] = {
+    "r = 5 %": {"keep": 0.05},
+    "r = 20 %": {"keep": 0.2},
+    "the sign of the whole update": {"target": "update"},
+    "the votes to come as drift": {"drift": "votes"},
+    "the first five rounds left out": {"rounds": slice(5, None)},
+}
+RIVALS = tuple(
+    name
+    for name, method in METHODS.items()
+    if not {"utility", "gradient", "weights"} & set(method.needs) and name not in ("coast", "constant")
+)
+
+
+def candidates(trained: Experiment) -> Iterator[tuple[str, Question]]:
+    """The name of each row and what is asked for it."""
+    yield READING_TITLES["ours"], coast("ours", trained)
+    for reading in ("votes", "text", "code"):
+        yield READING_TITLES[reading], coast(reading, trained)
+    for name, changes in VARIANTS.items():
+        yield f"{READING_TITLES['ours']}, {name}", coast("ours", trained, **changes)
+    for layers in LAYERS:
+        for horizon in HORIZONS:
+            for past in PASTS:
+                yield _row(layers, horizon, past), coast("votes", trained, horizon, layers=layers, past=past)
+    for reading in ("text", "code"):
+        for layers in LAYERS[1:]:
+            yield f"{READING_TITLES[reading]}, {layers}", coast(reading, trained, layers=layers)
+        yield f"{READING_TITLES[reading]}, ends, past 0.5", coast(reading, trained, layers="ends", past=0.5)
+    for name in RIVALS:
+        yield name, plain(name)
+
+
+def tuning(size: Size, seeds: tuple[int, ...]) -> Table:
+    """What the default was chosen by."""
+
+    def slots() -> Iterator[Slot]:
+        for setting in settings(size):
+            if size != "smoke":
+                yield from _slots(setting, first(size), experiment(size, first(size), setting=setting), "even")
+        for setting in settings(size) if size == "smoke" else DIGITS_SETTINGS:
+            rounds: dict[str, Any] = {"rounds": SMOKE_ROUNDS} if size == "smoke" else {}
+            yield from _slots(setting, DIGITS, sized("quick", *SMOKE[DIGITS], setting=setting, **rounds), "even")
+
+    notes = ("Configuration 1 and digits, even seeds: the cells that the default was chosen by.",)
+    return Table("tuning", "The choice of default: cells it was tuned on", tuple(slots()), seeds, notes)
+
+
+def judgement(size: Size, seeds: tuple[int, ...]) -> Table:
+    """What the default was not chosen by."""
+
+    def slots() -> Iterator[Slot]:
+        for setting in settings(size):
+            for place, column in enumerate(configurations(size)):
+                trained = experiment(size, column, setting=setting)
+                yield from _slots(setting, column, trained, None if place else "odd")
+
+    notes = ("Configuration 1 with odd seeds, all others with all seeds: no choice was made by any of these cells.",)
+    return Table("judgement", "The choice of default: cells it is judged on", tuple(slots()), seeds, notes)
+
+
+def _slots(setting: str, column: str, typical: Experiment, parity: Parity | None) -> Iterator[Slot]:
+    for aggregation, mode in MODES.items():
+        trained = replace(typical, aggregation=aggregation)
+        for row, question in candidates(trained):
+            yield Slot(setting, f"{row}, {mode}", column, trained, question, parity=parity)
+
+
+def _row(layers: str, horizon: int, past: float) -> str:
+    return f"votes, {layers}, k = {horizon}, past {past:g}"
+
+
+def shortlist(findings: Sequence[Finding]) -> str:
+    """The default beside the readings of the paper and the other methods that need no validation data."""
+    rows = [*READING_TITLES.values(), *RIVALS]
+    wanted = {f"{row}, {mode}" for row in rows for mode in MODES.values()}
+    chosen = [finding for finding in findings if finding.slot.row in wanted]
+    return headline(sorted(chosen, key=lambda finding: finding.slot.row.endswith("in-loop")))
+
+
+def grid(findings: Sequence[Finding]) -> str:
+    """The candidates in a line for layers and horizon, a column for the past: the mean over all cells run."""
+    heads = [f"past {past:g}, {mode}" for mode in MODES.values() for past in PASTS]
+    lines = [markdown_line(["", *heads]), markdown_line(["---"] * (len(heads) + 1))]
+    for layers in LAYERS:
+        for horizon in HORIZONS:
+            cells = []
+            for mode in MODES.values():
+                for past in PASTS:
+                    row = f"{_row(layers, horizon, past)}, {mode}"
+                    mean, _, _ = average(finding for finding in findings if finding.slot.row == row)
+                    cells.append("not run" if mean is None else two(mean))
+            lines.append(markdown_line([f"{layers}, k = {horizon}", *cells]))
+    return "\n".join(lines)
