@@ -31,6 +31,7 @@ from fedcoast.rounds import Round
 DOCS = Path(__file__).parents[1] / "docs" / "certainty.md"
 COMMAND = "python -m benchmarks.coverage"
 LEVEL, HORIZON, CLIENTS, DRAWS = 0.90, 2, 5, 1000
+REACH = 2 * HORIZON  # of CoAst, whose credits look as far back as ahead
 EDGE = 1.6448536269514722  # of the middle 90 % of a normal distribution
 
 Luck = Callable[[np.random.Generator, int], Floats]
@@ -125,26 +126,26 @@ def credits(rounds: Iterator[Round] | Federation) -> Floats:
     return np.array([[of.get(client, np.nan) for client in range(CLIENTS)] for of in table.values()])
 
 
-def ours(table: Floats, seed: int) -> Floats:
-    return uncertainty.deviations(table, HORIZON, DRAWS, seed)
+def ours(table: Floats, seed: int, reach: int) -> Floats:
+    return uncertainty.deviations(table, reach, DRAWS, seed)
 
 
-def one_at_a_time(table: Floats, seed: int) -> Floats:
+def one_at_a_time(table: Floats, seed: int, reach: int) -> Floats:
     """Rounds drawn singly: what they share with their neighbours is lost."""
-    left = uncertainty.residues(table, HORIZON + 1)
+    left = uncertainty.residues(table, reach + 1)
     rng = np.random.default_rng(seed)
     return np.asarray(rng.multinomial(len(left), np.full(len(left), 1 / len(left)), size=DRAWS) @ left)
 
 
-def trend_left_in(table: Floats, seed: int) -> Floats:
+def trend_left_in(table: Floats, seed: int, reach: int) -> Floats:
     """The textbook's block bootstrap, which takes credits to be stationary."""
     seen = np.maximum(1, (~np.isnan(table)).sum(axis=0))
     left = np.nan_to_num(table - np.nansum(table, axis=0) / seen)
-    counts = uncertainty._times_drawn(np.random.default_rng(seed), DRAWS, len(left), HORIZON + 1)
+    counts = uncertainty._times_drawn(np.random.default_rng(seed), DRAWS, len(left), reach + 1)
     return np.asarray(counts @ left)
 
 
-WAYS: dict[str, Callable[[Floats, int], Floats]] = {
+WAYS: dict[str, Callable[[Floats, int, int], Floats]] = {
     "ours": ours,
     "one round at a time": one_at_a_time,
     "trend left in": trend_left_in,
@@ -194,7 +195,7 @@ def simulated(luck: Luck, seen: float, rounds: int, runs: int) -> dict[str, dict
         present = rng.random(noise.shape) < seen
         table = np.where(present, noise + curve, np.nan)
         for way, tally in tallies.items():
-            tally.note(WAYS[way](table, run), np.where(present, noise, 0).sum(axis=0))
+            tally.note(WAYS[way](table, run, HORIZON), np.where(present, noise, 0).sum(axis=0))
     return {way: tally.figures() for way, tally in tallies.items()}
 
 
@@ -206,7 +207,7 @@ def trained(streams: Floats) -> dict[str, dict[str, float]]:
         count = float((~np.isnan(others)).sum(axis=0).mean())
         error = np.nansum(table - np.nanmean(others, axis=0), axis=0) / np.sqrt(1 + 1 / count)
         for way, tally in tallies.items():
-            tally.note(WAYS[way](table, seed), error)
+            tally.note(WAYS[way](table, seed, REACH), error)
     return {way: tally.figures() for way, tally in tallies.items()}
 
 
@@ -330,7 +331,7 @@ It does **not** say
 * what the rounds to come will bring. Credits shrink as a model converges;
 * that the method measures what you want to pay for. A precise score can be precisely beside the point;
 * anything about scores that are no sums of credits (CGSV's and ShapFed's moving averages), or from fewer rounds than
-  three blocks, 9 for CoAst's default. There is no interval then, and a note says why.
+  three blocks, 15 for CoAst's default. There is no interval then, and a note says why.
 
 ## How it is made
 
@@ -338,7 +339,8 @@ It does **not** say
    five terms in the logarithm of the round, is fitted and taken off. The score is not touched, only what its spread
    is measured from.
 2. **Blocks of neighbouring rounds are drawn anew**, the same for all clients. Neighbouring rounds share their future,
-   so blocks are at least horizon + 1 long.
+   so blocks are at least horizon + 1 long; twice the horizon + 1 where the past counts too, as it does by default,
+   because one round's future is another one's past.
 3. **The draws are widened** by what fitting a curve and cutting blocks take from the spread, which can be computed,
    given how alike neighbouring rounds are, which is estimated; and, as Student's t, by the doubt about the spread
    itself.

@@ -101,7 +101,7 @@ def _assessed(strategy: Any) -> Any:
     from fedcoast import CoAst
     from fedcoast.flower import Observed
 
-    return Observed(strategy, CoAst())
+    return Observed(strategy, CoAst.votes())
 
 
 class _Glance:

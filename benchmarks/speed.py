@@ -138,9 +138,9 @@ def whole_round(parameters: int, clients: int, turns: int) -> Figures:
     facts = (models.named(before), dict(enumerate(map(models.named, uploads))), models.named(mean))
     contenders: dict[str, Callable[[], object]] = {"limit": limit, "FedAvg, weighted, in place": fedavg}
     for name, assessor in {
-        "CoAst": CoAst(threads=1),
-        "CoAst, drift by votes": CoAst(drift="votes", threads=1),
-        "CoAst, two threads": CoAst(threads=2),
+        "CoAst": CoAst.votes(threads=1),
+        "CoAst, drift by votes": CoAst.votes(drift="votes", threads=1),
+        "CoAst, two threads": CoAst.votes(threads=2),
         "CGSV": CGSV(),
         "cosine": Cosine(),
         "norm": Norm(),
@@ -189,7 +189,7 @@ def growth_in_clients(parameters: int, counts: Iterable[int], turns: int) -> dic
     measured = {}
     for clients in counts:
         local = LazyModels({client: lambda client=client: pool[client % len(pool)] for client in range(clients)})
-        assessor, taken, limits = CoAst(drift="votes", horizon=1, threads=1), [], []
+        assessor, taken, limits = CoAst.votes(drift="votes", horizon=1, threads=1), [], []
         for number in range(turns + 2):
             limits.append(_seconds(lambda: rivals.limit(before, list(pool[1].values()))))
             began = time.perf_counter()
@@ -204,7 +204,7 @@ def growth_in_rounds(parameters: int, clients: int, rounds: int) -> dict[str, fl
     """Whether late rounds cost more than early ones."""
     before = models.draw(parameters, 0)
     local = {client: models.named(models.moved(before, 1 + client)) for client in range(clients)}
-    facts, assessor, taken = models.named(before), CoAst(threads=1), []
+    facts, assessor, taken = models.named(before), CoAst.votes(threads=1), []
     for number in range(rounds):
         began = time.perf_counter()
         assessor.observe(Round(number, facts, local, local[0]))

@@ -65,6 +65,8 @@ def test_blocks_cover_what_neighbouring_rounds_share():
     table = np.random.default_rng(0).normal(size=(40, 2))
     assert certainty(assessed(table)).block == 3
     assert certainty(assessed(table, {"horizon": 6})).block == 7
+    assert certainty(assessed(table, {"horizon": 6, "past": 0})).block == 7
+    assert certainty(assessed(table, {"horizon": 3, "past": 0.5})).block == 7  # one's future may be another's past
     assert certainty(assessed(table, {"horizon": "far"})).block == 3
 
 
@@ -218,7 +220,7 @@ def test_json_has_everything_in_the_order_of_the_ranking(three):
 
 def test_a_real_assessment_of_coast_can_be_asked():
     sure = certainty(show(CoAst(keep=0.5), federation(rounds=24)))
-    assert (sure.rounds, sure.block) == (22, 3)
+    assert (sure.rounds, sure.block) == (22, 5)
     assert all(interval is not None for interval in sure.intervals.values())
 
 

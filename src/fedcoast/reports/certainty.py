@@ -135,7 +135,8 @@ def certainty(
 ) -> Certainty:
     """How sure an assessment is, from its credits per round (see `formulas.uncertainty`).
 
-    Neighbouring rounds are drawn together, at least `horizon` + 1 of them; the same seed gives the same answer.
+    Neighbouring rounds are drawn together, at least so many that those further apart share no movement of the model
+    (CoAst's default: five); the same seed gives the same answer.
 
     >>> from fedcoast import Assessment
     >>> credits = {n: {"ann": 5 + n % 3, "bob": 5 + n % 2, "cid": -1 + n % 2} for n in range(30)}
@@ -145,13 +146,13 @@ def certainty(
     ((('ann',), ('bob',), ('cid',)), (3, 3))
     """
     _check(level, draws, seed, by)
-    ranking, numbers, horizon = _ranking(assessment, by), _counted(assessment), _horizon(assessment)
+    ranking, numbers, reach = _ranking(assessment, by), _counted(assessment), _reach(assessment)
     table = _table(assessment, numbers, ranking)
     scores = np.array([assessment.scores[client] for client in ranking], dtype=np.float64)
     seen = np.array([assessment.seen[client] for client in ranking], dtype=np.float64)
-    block = uncertainty.block_length(len(numbers), horizon)
+    block = uncertainty.block_length(len(numbers), reach)
     note = _why_not(assessment, table, scores, block)
-    luck = np.full((draws, len(ranking)), np.nan) if note else uncertainty.deviations(table, horizon, draws, seed)
+    luck = np.full((draws, len(ranking)), np.nan) if note else uncertainty.deviations(table, reach, draws, seed)
     half = uncertainty.half_widths(luck, level)
     per_round = 1 / np.maximum(seen, 1)
     values = scores if by == "total" else scores * per_round
@@ -200,10 +201,15 @@ def _ranking(assessment: Assessment, by: By) -> tuple[Client, ...]:
     return (*sorted(heard, key=lambda client: -mean[client]), *never)
 
 
-def _horizon(assessment: Assessment) -> int:
-    """Over how many rounds neighbours share their future; most methods look at none."""
+def _reach(assessment: Assessment) -> int:
+    """How far apart rounds may be whose credits look at the same movement; with most methods none do.
+
+    One round's future can be another one's past, where that counts.
+    """
     horizon = assessment.settings.get("horizon", 0)
-    return horizon if isinstance(horizon, int) and horizon > 0 else 0
+    if not isinstance(horizon, int) or horizon <= 0:
+        return 0
+    return 2 * horizon if assessment.settings.get("past") else horizon
 
 
 def _counted(assessment: Assessment) -> list[int]:
