@@ -46,7 +46,10 @@ class Method:
 
 
 METHODS: dict[str, Method] = {
-    "coast": Method(CoAst, "agreement of a client's votes with where the global model moves next"),
+    "coast": Method(
+        CoAst,
+        "agreement of a client's votes with where the global model moves next, less half of that with where it came from",
+    ),
     "fed-pca": Method(FedPCA, "how well quantised updates predict those of peers"),
     "fed-pca-exact": Method(partial(FedPCA, penalty="exact"), "Fed-PCA with the exact penalty instead of a drawn one"),
     "fed-pca-research-code": Method(FedPCAResearchCode, "Fed-PCA as the public CoAst research code computes it"),
