@@ -48,7 +48,7 @@ class Method:
 METHODS: dict[str, Method] = {
     "coast": Method(
         CoAst,
-        "agreement of a client's votes with where the global model moves next, less half of that with where it came from",
+        "agreement of a client's votes with where the global model moves next, less half of that with whence it came",
     ),
     "fed-pca": Method(FedPCA, "how well quantised updates predict those of peers"),
     "fed-pca-exact": Method(partial(FedPCA, penalty="exact"), "Fed-PCA with the exact penalty instead of a drawn one"),

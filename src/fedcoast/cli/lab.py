@@ -52,8 +52,8 @@ def demo(
     out().print(
         f"The shared model gets {accuracy[-1]:.1%} of the test digits right; the scores saw no test data.\n"
         "A score counts how often a client's votes (the signs of its largest updates) pointed where the shared model"
-        " then moved, less how often they pointed the other way, and less half of that for where it came from: who leads"
-        " gets more than who follows. An idle client would have 0.\n"
+        " then moved, less how often they pointed the other way, and less half of that for where it came from: who"
+        " leads gets more than who follows. An idle client would have 0.\n"
         "Clients were ranked by these scores alone; the planted rank says how clean their images really were."
     )
     write(account, file)
