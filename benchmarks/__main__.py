@@ -4,7 +4,7 @@ import argparse
 import subprocess
 import sys
 
-from benchmarks import batch_norm, chain, coverage, curves, flower, flower_training, presets, training
+from benchmarks import batch_norm, chain, coverage, curves, flower, flower_training, free_riders, presets, training
 
 
 def main() -> None:
@@ -21,6 +21,7 @@ def main() -> None:
         presets.run,
         coverage.run,
         chain.run,
+        free_riders.run,
     ):
         run(smoke)
 

@@ -1,0 +1,75 @@
+"""Who pays free riders: clients that train nothing, shown beside five that do.
+
+    python -m benchmarks.free_riders [--smoke]
+
+Digits, FedAvg, four settings, five seeds. Three riders, one at a time: "idle" returns the model it was sent, "echo"
+adds the last movement of the global model once more, "reverse" takes it off. They are shown to the methods as clients;
+the training does not contain them. Counted is how many of the five honest clients each rider outranks.
+"""
+
+import sys
+from collections.abc import Callable
+from statistics import fmean, stdev
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.record import keep
+from fedcoast import CoAst, Round
+from fedcoast.assessors import METHODS, Assessor
+from fedcoast.lab.federation import Federation
+from fedcoast.lab.presets import preset
+
+SETTINGS = ("quantity", "noise", "mask", "label-noise")
+RIDERS = {"idle": 0.0, "echo": 1.0, "reverse": -1.0}
+ASKED: dict[str, Callable[[], Assessor]] = {
+    "CoAst, our default": CoAst,
+    "CoAst, votes against movement": CoAst.votes,
+    "CoAst, the paper's equation": CoAst.paper,
+    "CoAst, the public code": CoAst.research_code,
+    **{name: METHODS[name].make for name in ("cgsv", "cosine", "fed-pca", "norm")},
+}
+
+
+def beside(round: Round, before: dict[str, Any], times: float) -> Round:
+    """The round with a rider, who goes on from the start by so many times the way from `before` to it."""
+    start = {name: np.asarray(array) for name, array in round.start.items()}
+    ride = {name: array + array.dtype.type(times) * (array - before[name]) for name, array in start.items()}
+    return Round(round.number, start=start, local={**round.local, "rider": ride}, end=round.end, buffers=round.buffers)
+
+
+def outranked(setting: str, seed: int, rounds: int | None) -> dict[str, dict[str, int]]:
+    """How many honest clients each rider is ranked above, by method."""
+    sizes = {} if rounds is None else {"rounds": rounds}
+    federation = Federation(preset("quick", "digits", "mlp", setting=setting, seed=seed, **sizes))
+    asked = {(method, rider): make() for method, make in ASKED.items() for rider in RIDERS}
+    before: dict[str, Any] = {}
+    for round in federation:
+        for (_, rider), assessor in asked.items():
+            assessor.observe(beside(round, before or dict(round.start), RIDERS[rider]))
+        before = {name: np.array(array) for name, array in round.start.items()}
+    found: dict[str, dict[str, int]] = {}
+    for (method, rider), assessor in asked.items():
+        scores = assessor.assessment().scores
+        mine = scores.pop("rider")
+        found.setdefault(method, {})[rider] = sum(score < mine for score in scores.values())
+    return found
+
+
+def run(smoke: bool) -> None:
+    torch.set_num_threads(1)
+    settings, seeds, rounds = (SETTINGS[:1], range(1), 6) if smoke else (SETTINGS, range(5), None)
+    runs = [
+        {"setting": setting, "seed": seed, **outranked(setting, seed, rounds)} for setting in settings for seed in seeds
+    ]
+    for method in ASKED:
+        counts = {rider: [run[method][rider] for run in runs] for rider in RIDERS}
+        spreads = (f"{rider} {fmean(of):.2f} ± {stdev(of) if len(of) > 1 else 0:.2f}" for rider, of in counts.items())
+        print(f"{method:<32} honest clients outranked: {', '.join(spreads)}", flush=True)
+    if not smoke:
+        keep("free-riders", "python -m benchmarks.free_riders", {"honest clients outranked, of five": runs})
+
+
+if __name__ == "__main__":
+    run("--smoke" in sys.argv)
