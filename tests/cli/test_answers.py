@@ -80,10 +80,21 @@ def test_every_option_reaches_the_assessor(run, options, settings):
     assert Assessment.from_json(done.stdout) == assessor.assessment()
 
 
-def test_presets_are_the_papers_and_the_codes(run):
-    for name, preset in (("paper", CoAst.paper()), ("research-code", CoAst.research_code())):
+def test_presets_are_ours_the_papers_and_the_codes(run):
+    presets = {
+        "default": CoAst(),
+        "votes": CoAst.votes(),
+        "paper": CoAst.paper(),
+        "research-code": CoAst.research_code(),
+    }
+    for name, preset in presets.items():
         settings = json.loads(within("assess", run, "--preset", name, "--json").stdout)["settings"]
         assert {option: settings[option] for option in preset.settings} == preset.settings
+
+
+def test_the_past_can_be_left_in(run):
+    said = json.loads(within("assess", run, "--past", "0", "--layers", "all", "--json").stdout)
+    assert said == json.loads(within("assess", run, "--preset", "votes", "--json").stdout)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +104,7 @@ def test_presets_are_the_papers_and_the_codes(run):
         (["assess", "RUN", "--keep", "10"], 3, "did you mean 0.10?"),
         (["assess", "RUN", "--rounds", "ten"], 3, "rounds must look like 10:"),
         (["assess", "RUN", "--step", "big"], 3, "step must be a number or avg"),
+        (["assess", "RUN", "--past", "2"], 3, "past must lie in [0, 1]"),
         (["assess", "RUN", "--layers", "fc.*"], 3, "chooses none of the model's layers"),
         (["assess", "RUN", "--target", "moon"], 2, "moon"),
         (["assess", "RUN", "--horizon", "9"], 4, ""),
