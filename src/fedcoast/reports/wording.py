@@ -144,10 +144,12 @@ def about(account: Account) -> str:
     """What a score is, for someone who reads no further."""
     if account.method != "coast":
         return f"Scores are by {account.method}, which measures {account.measures}."
+    past = account.settings.get("past", 0)
+    following = f", and less {percent(past)} of the same for where it came from" if past else ""
     zero = " Zero is what a client gets that does nothing." if account.zero_is_idle else ""
     return (
         "A score counts how often the largest changes that a client proposed pointed where the shared model then went,"
-        f" less how often they pointed the other way.{zero} No test data were used."
+        f" less how often they pointed the other way{following}.{zero} No test data were used."
     )
 
 
