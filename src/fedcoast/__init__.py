@@ -9,7 +9,7 @@
 ...     assessor.observe(Round(number, start=model, local=local, end=after))
 ...     model = after
 >>> assessor.assessment().scores
-{'helps': 4, 'hurts': -4, 'idles': 0}
+{'helps': 3.0, 'hurts': -3.0, 'idles': 0.0}
 """
 
 from fedcoast.assessors import METHODS, Assessor, CoAst

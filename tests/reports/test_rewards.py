@@ -221,7 +221,7 @@ def test_a_saved_answer_is_paid_like_the_run(run, tmp_path):
 
 
 def test_the_command_refuses_what_the_function_refuses(run, tmp_path):
-    for options, said in ((("--budget", "1.001"), "two decimals"), (("--alike",), "they need 9 valued rounds")):
+    for options, said in ((("--budget", "1.001"), "two decimals"), (("--alike",), "they need 15 valued rounds")):
         done = asked(run, *options)
         assert isinstance(done.exception, BadSetting)
         assert said in str(done.exception)
