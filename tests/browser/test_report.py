@@ -96,7 +96,7 @@ def test_hovering_shows_the_numbers(visit, report, record):
     hover.wait_for()
     text = hover.text_content()
     assert best.name in text
-    assert f"{best.score:,}" in text
+    assert f"{best.score:,g}" in text
     drawn(page, "heat-map")
     box = page.locator("#figure-heat-map .heatmaplayer image").bounding_box()
     page.mouse.move(box["x"] + 5, box["y"] + 5)
