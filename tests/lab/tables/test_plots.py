@@ -55,8 +55,8 @@ def test_every_picture_is_drawn_and_is_the_same_file_for_the_same_numbers(drawn)
     once, again = drawn("once"), drawn("again")
     assert [file.name for file in once] == [
         "methods.svg",
-        "windows-1.svg",
-        "scores-1.svg",
+        "windows-digits.svg",
+        "scores-digits.svg",
         "horizons.svg",
         "accuracy.svg",
     ]
