@@ -373,8 +373,9 @@ cautious.
 
 {lab}
 
-Read it so: as long as the data stay, an interval from one run tells what other runs would give, and is cautious. Where new seeds also deal everybody other data, it may still hold what comes out (clients that differ in noise
-alone) or not (label skew, where other data make another client of the same name). It does not claim to.
+Read it so: as long as the data stay, an interval from one run tells what other runs would give, and is cautious.
+Where new seeds also deal everybody other data, it may still hold what comes out (clients that differ in noise alone)
+or not (label skew, where other data make another client of the same name). It does not claim to.
 
     {command}
 
