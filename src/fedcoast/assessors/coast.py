@@ -20,7 +20,6 @@ the paper's idea, `CoAst.paper()` its text, `CoAst.research_code()` the public c
 """
 
 import logging
-import sys
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -31,6 +30,7 @@ from fedcoast.assessors.claims import Examiner, Small, Target, too_small
 from fedcoast.assessors.held import Held, Keeper, Keeping
 from fedcoast.assessors.layers import Layers, choose, describe
 from fedcoast.assessors.ledger import Credits
+from fedcoast.assessors.options import check_word, is_number
 from fedcoast.errors import BadSetting, Client
 from fedcoast.formulas.aggregation import Step
 from fedcoast.formulas.drift import movement_planes
@@ -107,11 +107,11 @@ class CoAst(Assessor):
     ) -> None:
         super().__init__(bad_uploads)
         _check_numbers(keep, step, horizon, past, ulps, rounds)
-        _check_word("target", target, ("ballot", "pruned", "parameters", "update"))
-        _check_word("drift", drift, ("movement", "votes"))
-        _check_word("baseline", baseline, ("idle", "none"))
-        _check_word("tail", tail, ("drop", "truncate"))
-        _check_word("small", small, ("one", "none", "raw"))
+        check_word("target", target, ("ballot", "pruned", "parameters", "update"))
+        check_word("drift", drift, ("movement", "votes"))
+        check_word("baseline", baseline, ("idle", "none"))
+        check_word("tail", tail, ("drop", "truncate"))
+        check_word("small", small, ("one", "none", "raw"))
         if small == "raw" and drift == "votes":
             raise BadSetting('small="raw" has no votes to count; use drift="movement"')
         self.keep, self.step, self.horizon, self.past = keep, step, horizon, past
@@ -319,30 +319,20 @@ def _pick(model: dict[str, Array], entries: Iterable[Entry]) -> list[Array]:
     return [model[entry.name] for entry in entries]
 
 
-def _check_word(option: str, value: str, words: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in words:
-        raise BadSetting(f"{option} must be one of {', '.join(map(repr, words))}; got {value!r}")
-
-
 def _check_numbers(keep: float, step: Step, horizon: int, past: float, ulps: float, rounds: slice) -> None:
-    if not _is_number(keep) or not 0 < keep <= 1:
-        hint = f" (did you mean {keep / 100:.2f}?)" if _is_number(keep) and 1 < keep <= 100 else ""
+    if not is_number(keep) or not 0 < keep <= 1:
+        hint = f" (did you mean {keep / 100:.2f}?)" if is_number(keep) and 1 < keep <= 100 else ""
         raise BadSetting(f"keep must lie in (0, 1], the share of each layer that votes; got {keep!r}{hint}")
-    if not (isinstance(step, str) and step == "avg") and not (_is_number(step) and float(step) > 0):
+    if not (isinstance(step, str) and step == "avg") and not (is_number(step) and float(step) > 0):
         raise BadSetting(f"step must be a positive number, how far a vote moves a parameter, or 'avg'; got {step!r}")
     if isinstance(horizon, bool) or not isinstance(horizon, int) or horizon < 1:
         raise BadSetting(f"horizon must be an integer of at least 1, the rounds of future; got {horizon!r}")
-    if not _is_number(past) or not 0 <= past <= 1:
+    if not is_number(past) or not 0 <= past <= 1:
         raise BadSetting(
             f"past must lie in [0, 1], the share of the agreement with earlier rounds that is taken off; got {past!r}"
         )
-    if not _is_number(ulps) or ulps < 0:
+    if not is_number(ulps) or ulps < 0:
         raise BadSetting(f"ulps must be a number of at least 0; got {ulps!r}")
     numbers = (rounds.start, rounds.stop, rounds.step) if isinstance(rounds, slice) else ("none",)
     if not all(number is None or type(number) is int for number in numbers) or rounds.step not in (None, 1):
         raise BadSetting(f"rounds must be a slice such as slice(10, None), in steps of one; got {rounds!r}")
-
-
-def _is_number(value: object) -> bool:
-    """A finite one; Python's integers know no bound, floats do."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max

@@ -9,11 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 from fedcoast.assessors import METHODS
-from fedcoast.lab.experiment import Aggregation, Experiment
+from fedcoast.lab.experiment import Experiment
 from fedcoast.lab.presets import preset as sized
 from fedcoast.lab.tables.findings import Finding, average
 from fedcoast.lab.tables.pages import headline, markdown_line, two
 from fedcoast.lab.tables.plans import (
+    MODES,
     SMOKE,
     SMOKE_ROUNDS,
     Parity,
@@ -29,7 +30,7 @@ from fedcoast.lab.tables.questions import READING_TITLES, Question, coast, plain
 
 DIGITS = next(iter(SMOKE))
 DIGITS_SETTINGS = ("quantity", "noise", "resolution", "mask", "label-noise", "mixed")
-MODES: dict[Aggregation, str] = {"fedavg": "observer", "pruned": "in-loop"}
+OBSERVER_FIRST = dict(reversed(MODES.items()))
 
 HORIZONS = (1, 2, 3)
 LAYERS = ("all", "head", "ends")
@@ -96,7 +97,7 @@ def judgement(size: Size, seeds: tuple[int, ...]) -> Table:
 
 
 def _slots(setting: str, column: str, typical: Experiment, parity: Parity | None) -> Iterator[Slot]:
-    for aggregation, mode in MODES.items():
+    for aggregation, mode in OBSERVER_FIRST.items():
         trained = replace(typical, aggregation=aggregation)
         for row, question in candidates(trained):
             yield Slot(setting, f"{row}, {mode}", column, trained, question, parity=parity)
@@ -109,19 +110,19 @@ def _row(layers: str, horizon: int, past: float) -> str:
 def shortlist(findings: Sequence[Finding]) -> str:
     """The default beside the readings of the paper and the other methods that need no validation data."""
     rows = [*READING_TITLES.values(), *RIVALS]
-    wanted = {f"{row}, {mode}" for row in rows for mode in MODES.values()}
+    wanted = {f"{row}, {mode}" for row in rows for mode in OBSERVER_FIRST.values()}
     chosen = [finding for finding in findings if finding.slot.row in wanted]
     return headline(sorted(chosen, key=lambda finding: finding.slot.row.endswith("in-loop")))
 
 
 def grid(findings: Sequence[Finding]) -> str:
     """The candidates in a line for layers and horizon, a column for the past: the mean over all cells run."""
-    heads = [f"past {past:g}, {mode}" for mode in MODES.values() for past in PASTS]
+    heads = [f"past {past:g}, {mode}" for mode in OBSERVER_FIRST.values() for past in PASTS]
     lines = [markdown_line(["", *heads]), markdown_line(["---"] * (len(heads) + 1))]
     for layers in LAYERS:
         for horizon in HORIZONS:
             cells = []
-            for mode in MODES.values():
+            for mode in OBSERVER_FIRST.values():
                 for past in PASTS:
                     row = f"{_row(layers, horizon, past)}, {mode}"
                     mean, _, _ = average(finding for finding in findings if finding.slot.row == row)

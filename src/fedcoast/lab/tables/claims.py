@@ -6,7 +6,8 @@ from statistics import fmean
 
 from fedcoast.lab.tables.findings import Finding
 from fedcoast.lab.tables.pages import markdown_line, two
-from fedcoast.lab.tables.paper_tables import ARM_TITLES, BASELINES, MODES
+from fedcoast.lab.tables.paper_tables import ARM_TITLES, BASELINES
+from fedcoast.lab.tables.plans import MODES
 from fedcoast.lab.tables.questions import READING_TITLES
 
 MINUS = " less "

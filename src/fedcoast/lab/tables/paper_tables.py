@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from fedcoast.lab.tables.choice import judgement, tuning
-from fedcoast.lab.tables.plans import Size, Slot, Table, configurations, experiment, first, settings
+from fedcoast.lab.tables.plans import MODES, Size, Slot, Table, configurations, experiment, first, settings
 from fedcoast.lab.tables.published import published
 from fedcoast.lab.tables.questions import READING_TITLES, Question, coast, plain
 
@@ -24,7 +24,6 @@ BASELINES = (
 )
 YARDSTICK = ("each client alone", "individual")  # a method that does not beat it is not worth its cost
 HORIZONS = (1, 2, 5, 10)
-MODES = {"pruned": "in-loop", "fedavg": "observer"}
 
 
 def table1(size: Size, seeds: tuple[int, ...]) -> Table:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from fedcoast.lab.experiment import Experiment
+from fedcoast.lab.experiment import Aggregation, Experiment
 from fedcoast.lab.presets import preset as sized
 from fedcoast.lab.tables.questions import Question
 
@@ -18,6 +18,7 @@ CONFIGURATIONS = {
     "3": ("stl10", "resnet4"),
     "4": ("cifar100", "convnet"),
 }
+MODES: dict[Aggregation, str] = {"pruned": "in-loop", "fedavg": "observer"}
 SMOKE = {"digits": ("digits", "mlp")}
 SMOKE_SETTINGS = ("quantity", "noise")
 SMOKE_ROUNDS = 12  # the largest horizon, 10, leaves two rounds to value
