@@ -4,7 +4,18 @@ import argparse
 import subprocess
 import sys
 
-from benchmarks import batch_norm, chain, coverage, curves, flower, flower_training, free_riders, presets, training
+from benchmarks import (
+    batch_norm,
+    chain,
+    coverage,
+    curves,
+    flower,
+    flower_training,
+    free_riders,
+    presets,
+    rates,
+    training,
+)
 
 
 def main() -> None:
@@ -19,6 +30,7 @@ def main() -> None:
         batch_norm.run,
         curves.run,
         presets.run,
+        rates.run,
         coverage.run,
         chain.run,
         free_riders.run,
