@@ -136,6 +136,8 @@ def test_a_table_is_written_as_json_and_as_a_page(made):
         assert run["dataset"] == "Digits (scikit-learn)"
         assert len(run["test accuracy"]) == 5
         assert all(len(answer["scores"]) == 5 for answer in run["answers"].values())
+        assert all(data["questions"][key]["settings"] for key in run["answers"])
+    assert all(slot["question"] in data["questions"] for slot in data["slots"] if slot["question"])
     raw = json.loads((made.results / "little.json").read_text(encoding="utf-8"))
     assert {"machine", "python", "versions", "commit", "when"} <= raw["made"][0].keys()
     text = (made.results / "little.md").read_text(encoding="utf-8")

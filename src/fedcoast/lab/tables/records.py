@@ -1,4 +1,4 @@
-"""A table in JSON: every run with its scores, every slot with its values, and where and with what each was made."""
+"""A table in JSON: the questions, every run with its scores, every slot with its values, and where each was made."""
 
 import math
 from pathlib import Path
@@ -11,22 +11,29 @@ from fedcoast.lab.tables.plans import Slot, Table
 from fedcoast.rounds.files import write_json
 
 FORMAT = "fedcoast-table"
-VERSION = 1
+VERSION = 2
 
 
 def write_record(file: Path, table: Table, findings: list[Finding], answers: Answers, command: str) -> None:
-    made: list[dict[str, Any]] = []
+    questions: dict[str, dict[str, Any]] = {}
     runs: dict[str, dict[str, Any]] = {}
+    made: list[dict[str, Any]] = []
     for slot in table.slots:
         for run in table.runs(slot):
-            _enter(slot, run, answers, runs, made)
+            _enter(slot, run, answers, questions, runs, made)
     slots = [_slot(finding) for finding in findings]
     head = {"format": FORMAT, "version": VERSION, "table": table.name, "title": table.title, "command": command}
-    write_json(file, {**head, "seeds": table.seeds, "slots": slots, "runs": runs, "made": made})
+    body = {"seeds": table.seeds, "slots": slots, "questions": questions, "runs": runs, "made": made}
+    write_json(file, {**head, **body})
 
 
 def _enter(
-    slot: Slot, run: Experiment, answers: Answers, runs: dict[str, dict[str, Any]], made: list[dict[str, Any]]
+    slot: Slot,
+    run: Experiment,
+    answers: Answers,
+    questions: dict[str, dict[str, Any]],
+    runs: dict[str, dict[str, Any]],
+    made: list[dict[str, Any]],
 ) -> None:
     facts = answers.facts(run)
     if facts is None:
@@ -46,12 +53,10 @@ def _enter(
         key, answer = question.key(run), answers.answer(run, question)
         if answer is None or key in entry["answers"]:
             continue
+        questions[key] = {"method": question.method, "settings": answer.settings, "sparse": question.sparse}
         if answer.made not in made:
             made.append(answer.made)
         entry["answers"][key] = {
-            "method": question.method,
-            "settings": answer.settings,
-            "sparse": question.sparse,
             "scores": answer.scores,
             "seen": answer.seen,
             "seconds": answer.seconds,
