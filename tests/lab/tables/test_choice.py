@@ -3,7 +3,7 @@
 import pytest
 
 from fedcoast import CoAst
-from fedcoast.lab.tables.choice import DIGITS, RIVALS, candidates, grid, judgement, shortlist, tuning
+from fedcoast.lab.tables.choice import DIGITS, RIVALS, candidates, default_cells, grid, judgement, shortlist, tuning
 from fedcoast.lab.tables.findings import Finding
 from fedcoast.lab.tables.plans import experiment
 
@@ -54,5 +54,9 @@ def test_the_pages_show_means_over_the_cells_that_were_run():
     assert line.split("|")[2:10] == [f" {cell} " for cell in ["not run", "not run", "0.50", *["not run"] * 5]]
     short = shortlist(found).splitlines()
     assert next(line for line in short if line.startswith("| CoAst, our default, observer |")).count("0.75") == 7
+    cells = default_cells(found).splitlines()
+    (line,) = [line for line in cells if line.startswith("| quantity, observer |")]
+    assert line == "| quantity, observer | not run | 0.75 (1) | 0.75 (1 of 2) |"
+    assert sum("in-loop" in line for line in cells) == sum("observer" in line for line in cells) == 6
     in_loop = ["in-loop" in line for line in short[2:-2]]
     assert in_loop == sorted(in_loop)  # those that observe come first

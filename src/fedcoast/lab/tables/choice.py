@@ -12,7 +12,7 @@ from fedcoast.assessors import METHODS
 from fedcoast.lab.experiment import Experiment
 from fedcoast.lab.presets import preset as sized
 from fedcoast.lab.tables.findings import Finding, average
-from fedcoast.lab.tables.pages import headline, markdown_line, two
+from fedcoast.lab.tables.pages import grids, headline, markdown_line, two
 from fedcoast.lab.tables.plans import (
     MODES,
     SMOKE,
@@ -113,6 +113,17 @@ def shortlist(findings: Sequence[Finding]) -> str:
     wanted = {f"{row}, {mode}" for row in rows for mode in OBSERVER_FIRST.values()}
     chosen = [finding for finding in findings if finding.slot.row in wanted]
     return headline(sorted(chosen, key=lambda finding: finding.slot.row.endswith("in-loop")))
+
+
+def default_cells(findings: Sequence[Finding]) -> str:
+    """The default in every cell: a line for each setting and mode, a column for each configuration."""
+    chosen = []
+    for mode in OBSERVER_FIRST.values():
+        for finding in findings:
+            if finding.slot.row == f"{READING_TITLES['ours']}, {mode}":
+                slot = replace(finding.slot, section="", row=f"{finding.slot.section}, {mode}")
+                chosen.append(replace(finding, slot=slot))
+    return grids(chosen)
 
 
 def grid(findings: Sequence[Finding]) -> str:

@@ -12,7 +12,7 @@ from fedcoast.errors import FedcoastError
 from fedcoast.lab.experiment import Experiment
 from fedcoast.lab.tables.answers import Answers
 from fedcoast.lab.tables.board import Board, shown
-from fedcoast.lab.tables.choice import grid, shortlist
+from fedcoast.lab.tables.choice import default_cells, grid, shortlist
 from fedcoast.lab.tables.claims import claims, faults
 from fedcoast.lab.tables.findings import Finding, find
 from fedcoast.lab.tables.jobs import RUN, Job, Outcome, recorded
@@ -120,6 +120,7 @@ def write(tables: Sequence[Table], places: Places, command: Callable[[Table], st
         parts[table.name] = f"{ground(table, answers)}\n\n{grids(findings)}".replace("## ", "#### ")
         if table.name in ("tuning", "judgement"):
             parts[table.name] = f"{shortlist(findings)} {ground(table, answers)}"
+            parts[f"{table.name} cells"] = default_cells(findings)
             parts[f"{table.name} grid"] = grid(findings)
         if table.name == "table1":
             parts["headline"] = f"{headline(findings)} {ground(table, answers)}"
