@@ -30,7 +30,7 @@ from fedcoast.assessors.claims import Examiner, Small, Target, too_small
 from fedcoast.assessors.held import Held, Keeper, Keeping
 from fedcoast.assessors.layers import Layers, choose, describe
 from fedcoast.assessors.ledger import Credits
-from fedcoast.assessors.options import check_word, is_number
+from fedcoast.assessors.options import check_count, check_word, is_number
 from fedcoast.errors import BadSetting, Client
 from fedcoast.formulas.aggregation import Step
 from fedcoast.formulas.drift import movement_planes
@@ -325,8 +325,7 @@ def _check_numbers(keep: float, step: Step, horizon: int, past: float, ulps: flo
         raise BadSetting(f"keep must lie in (0, 1], the share of each layer that votes; got {keep!r}{hint}")
     if not (isinstance(step, str) and step == "avg") and not (is_number(step) and float(step) > 0):
         raise BadSetting(f"step must be a positive number, how far a vote moves a parameter, or 'avg'; got {step!r}")
-    if isinstance(horizon, bool) or not isinstance(horizon, int) or horizon < 1:
-        raise BadSetting(f"horizon must be an integer of at least 1, the rounds of future; got {horizon!r}")
+    check_count("horizon", horizon, 1, "the rounds of future")
     if not is_number(past) or not 0 <= past <= 1:
         raise BadSetting(
             f"past must lie in [0, 1], the share of the agreement with earlier rounds that is taken off; got {past!r}"
