@@ -1,9 +1,12 @@
 import dataclasses
+import itertools
 
 import pytest
 
 from fedcoast import BadSetting
+from fedcoast.lab.datasets import NAMES
 from fedcoast.lab.experiment import Experiment
+from fedcoast.lab.models import MODELS
 from fedcoast.lab.presets import preset
 
 
@@ -71,6 +74,12 @@ def test_long_is_quick_with_more_rounds():
     quick, long = (preset(name, "cifar10", "tiny-resnet") for name in ("quick", "long"))
     assert long.rounds > 10 * quick.rounds
     assert dataclasses.replace(long, rounds=quick.rounds) == quick
+
+
+@pytest.mark.parametrize("name", ["quick", "long", "paper"])
+def test_who_holds_more_trains_more_for_every_dataset_and_model(name):
+    for dataset, model in itertools.product(NAMES, MODELS):
+        assert preset(name, dataset, model).steps is None
 
 
 def test_changes_win_over_the_preset():
