@@ -131,6 +131,36 @@ def test_control_c_leaves_a_readable_folder_that_the_same_command_finishes(tmp_p
     assert "Spearman" in again.stdout
 
 
+@pytest.mark.slow
+def test_workers_do_not_outlive_a_killed_simulation(tmp_path):
+    command = [sys.executable, "-m", "fedcoast.cli", "simulate", "--dataset", "digits", "--model", "mlp"]
+    command += ["--rounds", "5000", "--workers", "2", "--out", str(tmp_path)]
+    process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _wait(lambda: list(tmp_path.glob("*/rounds/0000000003")))
+        process.kill()
+        process.wait()
+        _wait(lambda: not _alive(process.pid))
+    finally:
+        if _alive(process.pid):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _alive(group):
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _wait(until, patience=60.0):
+    deadline = time.monotonic() + patience
+    while not until():
+        assert time.monotonic() < deadline, "nothing happened"
+        time.sleep(0.05)
+
+
 def test_server_state_is_kept_for_the_last_two_rounds_only(tmp_path):
     simulate(Federation(dataclasses.replace(SMALL, aggregation="fedavgm")), tmp_path)
     assert sorted(path.name for path in (tmp_path / "server").iterdir()) == [

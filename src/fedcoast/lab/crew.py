@@ -4,7 +4,6 @@ Each client trains on one core with one thread, and draws its chance from its ow
 changes how long a round takes and not one bit of it.
 """
 
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -20,6 +19,7 @@ from fedcoast.errors import FedcoastError
 from fedcoast.lab.experiment import Experiment
 from fedcoast.lab.ground import Ground
 from fedcoast.lab.training import EVALUATION_BATCH, evaluate, new_model, refresh_statistics, train
+from fedcoast.lab.workers import arrive
 from fedcoast.rounds.arrays import Array
 
 Arrays = dict[str, Array]
@@ -153,7 +153,7 @@ _seat: Bench
 
 def _sit_down(*places: Any) -> None:
     global _seat
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    arrive()
     torch.set_num_threads(1)
     _seat = Bench(*places)
 

@@ -1,20 +1,16 @@
 """Who does the jobs: processes of this machine, or a Ray cluster."""
 
 import multiprocessing
-import os
-import signal
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from multiprocessing.synchronize import Event
 
 from fedcoast.cluster import connect
 from fedcoast.lab.tables.jobs import Job, Outcome, do
+from fedcoast.lab.workers import arrive
 
 Submit = Callable[[Job], "Future[Outcome]"]
-
-LOOKS = 0.5  # seconds between a worker's looks at whether it is still wanted
 
 
 @contextmanager
@@ -25,7 +21,7 @@ def processes(workers: int) -> Iterator[Submit]:
     """
     context = multiprocessing.get_context("spawn")
     stop = context.Event()
-    with ProcessPoolExecutor(workers, context, initializer=_arrive, initargs=(stop,)) as pool:
+    with ProcessPoolExecutor(workers, context, initializer=_arrive_until, initargs=(stop,)) as pool:
         try:
             yield lambda job: pool.submit(do, job)
         except BaseException:
@@ -34,17 +30,8 @@ def processes(workers: int) -> Iterator[Submit]:
             raise
 
 
-def _arrive(stop: Any) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
-    threading.Thread(target=_leave_when_unwanted, args=(stop,), daemon=True).start()
-
-
-def _leave_when_unwanted(stop: Any) -> None:
-    parent = multiprocessing.parent_process()
-    while not stop.wait(LOOKS):
-        if parent is not None and not parent.is_alive():
-            break
-    os._exit(1)
+def _arrive_until(stop: Event) -> None:
+    arrive(stop.is_set)
 
 
 @contextmanager
