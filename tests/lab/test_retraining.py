@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from fedcoast import BadFile, BadSetting
+from fedcoast.lab.datasets import load
 from fedcoast.lab.experiment import Experiment
 from fedcoast.lab.federation import Federation
 from fedcoast.lab.retraining import retrained_worths, retraining_shapley
@@ -59,11 +60,13 @@ def test_what_was_kept_is_not_trained_again(kept, tmp_path, monkeypatch):
     assert json.loads((tmp_path / "part.json").read_text()) == json.loads(kept.read_text())
 
 
-def test_a_file_of_another_experiment_or_utility_is_refused(kept, tmp_path):
+def test_a_file_of_another_experiment_utility_or_dataset_is_refused(kept, tmp_path):
     with pytest.raises(BadFile, match="is of another experiment"):
         retrained_worths(replace(SMALL, seed=1), kept)
     with pytest.raises(BadFile, match="is of another utility: loss on 360 test images"):
         retrained_worths(SMALL, kept, measure="accuracy")
+    with pytest.raises(BadFile, match=r"is of another dataset: Digits \(scikit-learn\)"):
+        retrained_worths(SMALL, kept, dataset=replace(load("digits"), title="my own"))
     (tmp_path / "else.json").write_text("{}")
     with pytest.raises(BadFile, match="holds no retraining"):
         retrained_worths(SMALL, tmp_path / "else.json")

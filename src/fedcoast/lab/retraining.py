@@ -15,7 +15,7 @@ import numpy as np
 
 from fedcoast.errors import BadFile, BadSetting, Client
 from fedcoast.formulas.games import Values, members, shapley
-from fedcoast.lab.datasets import Dataset
+from fedcoast.lab.datasets import Dataset, load
 from fedcoast.lab.experiment import Experiment
 from fedcoast.lab.federation import Federation
 from fedcoast.lab.training import new_model
@@ -23,7 +23,7 @@ from fedcoast.lab.utility import Measure, utility_for
 from fedcoast.rounds.files import read_json, write_json
 
 FORMAT = "fedcoast-retraining"
-VERSION = 1
+VERSION = 2
 MOST_CLIENTS = 10
 
 Empty = Literal["init", "zero"]
@@ -70,8 +70,9 @@ def retrained_worths(
             f"{count} clients need 2^{count} = {2**count:,} trainings; above {MOST_CLIENTS} they are made only with"
             " force=True"
         )
+    dataset = dataset or load(experiment.dataset)
     utility = utility_for({"experiment": experiment.to_json()}, measure, limit, dataset=dataset)
-    facts = {"experiment": experiment.to_json(), "utility": utility.name}
+    facts = {"experiment": experiment.to_json(), "dataset": dataset.title, "utility": utility.name}
     train = partial(Federation, experiment, workers, dataset=dataset)
     known = {} if file is None else _known(Path(file), facts)
     for coalition in range(2**count):
