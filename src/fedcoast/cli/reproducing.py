@@ -70,8 +70,12 @@ def reproduce(
         return f"fedcoast reproduce {table.name} --preset {preset} --seeds {seeds}{recorded}"
 
     found = write(wanted, places, command)
-    draw(wanted, found, places.answers, images or results / "images")
-    for table in wanted:
-        slots = found[table.name]
+    draw([table for table in wanted if table.name in found], found, places.answers, images or results / "images")
+    for name, slots in found.items():
         filled = sum(bool(finding.values) for finding in slots)
-        out().print(f"{results / table.name}.md: {filled} of {len(slots)} places filled")
+        out().print(f"{results / name}.md: {filled} of {len(slots)} places filled")
+    if left := [f"{name}.json" for name in names if name not in found]:
+        raise BadSetting(
+            f"left as they are, since they have numbers of runs that are not here: {', '.join(left)} in {results}; give"
+            " another folder as --results, or delete them to have them made of what is here"
+        )

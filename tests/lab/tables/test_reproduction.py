@@ -146,6 +146,50 @@ def test_a_table_is_written_as_json_and_as_a_page(made):
     assert "| not run" not in text
 
 
+def test_a_table_with_numbers_of_runs_that_are_not_here_is_left_as_it_is(made, tmp_path):
+    places = copied(made, tmp_path)
+    write([little_table()], places, lambda table: "the command")
+    record, text = places.results / "little.json", places.results / "little.md"
+    before = record.read_bytes(), text.read_bytes()
+    page = tmp_path / "page.md"
+    page.write_text("<!-- begin: little -->\nmany\n<!-- end: little -->\n", encoding="utf-8")
+    bereft = Places(tmp_path / "none", places.results, (page,))
+    shutil.rmtree(next((places.results / "answers").iterdir()))
+    assert write([little_table()], bereft, lambda table: "the command") == {}
+    assert (record.read_bytes(), text.read_bytes()) == before
+    assert "many" in page.read_text(encoding="utf-8")
+    record.unlink()
+    assert write([little_table()], bereft, lambda table: "the command").keys() == {"little"}
+    assert "many" not in page.read_text(encoding="utf-8")
+
+
+def test_a_torn_table_is_refused_by_name(made, tmp_path):
+    places = copied(made, tmp_path)
+    (places.results / "little.json").write_text('{"slots": [{"row": 1}]}', encoding="utf-8")
+    with pytest.raises(BadFile, match=r"little\.json is not as a table is kept"):
+        write([little_table()], places, lambda table: "the command")
+
+
+def test_claims_are_made_new_only_from_all_the_tables_they_compare(made, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- begin: claims -->\nall of them\n<!-- end: claims -->\n", encoding="utf-8")
+    write([little_table()], Places(made.runs, made.results, (page,)), lambda table: "the command")
+    assert "all of them" in page.read_text(encoding="utf-8")
+
+
+def test_the_command_says_which_tables_it_left_and_what_to_do(tmp_path):
+    ask = ["reproduce", "table4", "--only-recorded", "--runs", str(tmp_path / "none"), "--results", str(tmp_path)]
+    assert CliRunner().invoke(app, ask).exit_code == 0
+    record = tmp_path / "table4.json"
+    data = json.loads(record.read_text(encoding="utf-8"))
+    data["slots"][0]["values"] = {"0": 0.9}
+    record.write_text(json.dumps(data), encoding="utf-8")
+    result = CliRunner().invoke(app, ask)
+    assert isinstance(result.exception, BadSetting)
+    assert "numbers of runs that are not here: table4.json" in str(result.exception)
+    assert json.loads(record.read_text(encoding="utf-8")) == data
+
+
 def test_the_command_trains_nothing_where_only_recorded_runs_are_wanted(tmp_path):
     result = CliRunner().invoke(
         app,

@@ -1,14 +1,16 @@
 """A table in JSON: the questions, every run with its scores, every slot with its values, and where each was made."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from fedcoast.errors import BadFile
 from fedcoast.lab.experiment import Experiment
 from fedcoast.lab.tables.answers import Answers
 from fedcoast.lab.tables.findings import Finding
 from fedcoast.lab.tables.plans import Slot, Table
-from fedcoast.rounds.files import write_json
+from fedcoast.rounds.files import read_json, write_json
 
 FORMAT = "fedcoast-table"
 VERSION = 2
@@ -25,6 +27,18 @@ def write_record(file: Path, table: Table, findings: list[Finding], answers: Ans
     head = {"format": FORMAT, "version": VERSION, "table": table.name, "title": table.title, "command": command}
     body = {"seeds": table.seeds, "slots": slots, "questions": questions, "runs": runs, "made": made}
     write_json(file, {**head, **body})
+
+
+def loses(file: Path, findings: Sequence[Finding]) -> bool:
+    """Whether the record in the file has a seed's number in a place where these findings have none."""
+    if not file.exists():
+        return False
+    found = {(f.slot.section, f.slot.row, f.slot.column): {str(seed) for seed in f.values} for f in findings}
+    try:
+        kept = {(s["section"], s["row"], s["column"]): s["values"].keys() for s in read_json(file)["slots"]}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise BadFile(f"{file} is not as a table is kept ({error!r}); delete it to have it made new") from error
+    return any(kept[place] - found[place] for place in kept.keys() & found.keys())
 
 
 def _enter(

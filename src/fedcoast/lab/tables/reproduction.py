@@ -13,14 +13,14 @@ from fedcoast.lab.experiment import Experiment
 from fedcoast.lab.tables.answers import Answers
 from fedcoast.lab.tables.board import Board, shown
 from fedcoast.lab.tables.choice import default_cells, grid, shortlist
-from fedcoast.lab.tables.claims import claims, faults
+from fedcoast.lab.tables.claims import CLAIMS, claims, faults
 from fedcoast.lab.tables.findings import Finding, find
 from fedcoast.lab.tables.jobs import RUN, Job, Outcome, recorded
 from fedcoast.lab.tables.pages import grids, ground, headline, page, refresh
 from fedcoast.lab.tables.plans import Table
 from fedcoast.lab.tables.pools import Submit
 from fedcoast.lab.tables.questions import Question
-from fedcoast.lab.tables.records import write_record
+from fedcoast.lab.tables.records import loses, write_record
 from fedcoast.rounds.files import write_whole
 
 ANSWERS = "answers"
@@ -107,14 +107,20 @@ def _result(future: "Future[Outcome]", job: Job) -> Outcome:
 
 
 def write(tables: Sequence[Table], places: Places, command: Callable[[Table], str]) -> dict[str, list[Finding]]:
-    """Write every table's JSON and page, and refresh the marked parts of other pages."""
+    """Write every table's JSON and page, refresh the marked parts of other pages, and return what was written.
+
+    A table on disk with numbers of runs that are not known here stays as it is, and is not returned.
+    """
     answers = places.answers
     places.results.mkdir(parents=True, exist_ok=True)
     parts: dict[str, str] = {}
     found: dict[str, list[Finding]] = {}
     for table in tables:
-        findings = found[table.name] = find(table, answers)
-        write_record(places.results / f"{table.name}.json", table, findings, answers, command(table))
+        findings, record = find(table, answers), places.results / f"{table.name}.json"
+        if loses(record, findings):
+            continue
+        found[table.name] = findings
+        write_record(record, table, findings, answers, command(table))
         text = page(table, findings, answers, command(table))
         write_whole(places.results / f"{table.name}.md", _writer(text))
         parts[table.name] = f"{ground(table, answers)}\n\n{grids(findings)}".replace("## ", "#### ")
@@ -125,7 +131,8 @@ def write(tables: Sequence[Table], places: Places, command: Callable[[Table], st
         if table.name == "table1":
             parts["headline"] = f"{headline(findings)} {ground(table, answers)}"
             parts["faults"] = faults(findings)
-    parts["claims"] = claims(found)
+    if found.keys() >= {claim.table for claim in CLAIMS}:
+        parts["claims"] = claims(found)
     for file in places.pages:
         refresh(file, parts)
     return found
