@@ -9,6 +9,7 @@ the training does not contain them. Counted is how many of the five honest clien
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from statistics import fmean, stdev
 from typing import Any
 
@@ -26,7 +27,7 @@ RIDERS = {"idle": 0.0, "echo": 1.0, "reverse": -1.0}
 ASKED: dict[str, Callable[[], Assessor]] = {
     "CoAst, our default": CoAst,
     "CoAst, votes against movement": CoAst.votes,
-    "CoAst, the paper's equation": CoAst.paper,
+    "CoAst, the paper's equation": partial(CoAst.paper, drift="movement"),  # FedAvg aggregates no votes
     "CoAst, the public code": CoAst.research_code,
     **{name: METHODS[name].make for name in ("cgsv", "cosine", "fed-pca", "norm")},
 }

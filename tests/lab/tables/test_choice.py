@@ -36,7 +36,7 @@ def test_both_tables_have_every_candidate_and_one_is_the_default():
     questions = dict(candidates(trained))
     assert questions["CoAst, our default"].assessor().settings == CoAst().settings
     assert questions["votes, ends, k = 2, past 0.5"].assessor().settings == CoAst().settings
-    assert {"cgsv", "fed-pca", "cosine", "norm", "shapfed", "chance"} <= set(RIVALS)
+    assert {"cgsv", "fed-pca", "cosine", "norm", "shapfed"} <= set(RIVALS)
 
 
 def test_the_pages_show_means_over_the_cells_that_were_run():

@@ -29,6 +29,14 @@ def test_a_key_follows_the_defaults_of_the_method():
     assert asked.key(EXPERIMENT) != Question("coast", "coast", {"horizon": CoAst().horizon + 1}).key(EXPERIMENT)
 
 
+def test_the_paper_s_equation_asks_for_the_movement_wherever_votes_are_not_what_is_aggregated():
+    drifts = {
+        aggregation: coast("text", Experiment(aggregation=aggregation)).assessor().settings["drift"]
+        for aggregation in ("pruned", "sparse", "fedavg")
+    }
+    assert drifts == {"pruned": "votes", "sparse": "movement", "fedavg": "movement"}
+
+
 def test_a_sparse_question_compares_the_start_with_only_the_largest_updates():
     start = {"w": np.array([0.1, 0.1, -0.1, 0.1]), "count": np.array(3)}
     local = {"w": np.array([-0.3, 0.05, -0.2, -0.01]), "count": np.array(4)}

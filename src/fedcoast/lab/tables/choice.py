@@ -42,10 +42,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "the votes to come as drift": {"drift": "votes"},
     "the first five rounds left out": {"rounds": slice(5, None)},
 }
+NO_RIVALS = ("coast", "chance", "constant")  # chance has a mean of 0 and one draw, which every run would repeat
 RIVALS = tuple(
     name
     for name, method in METHODS.items()
-    if not {"utility", "gradient", "weights"} & set(method.needs) and name not in ("coast", "constant")
+    if not {"utility", "gradient", "weights"} & set(method.needs) and name not in NO_RIVALS
 )
 
 
@@ -92,7 +93,7 @@ def judgement(size: Size, seeds: tuple[int, ...]) -> Table:
                 trained = experiment(size, column, setting=setting)
                 yield from _slots(setting, column, trained, None if place else "odd")
 
-    notes = ("Configuration 1 with odd seeds, all others with all seeds: no choice was made by any of these cells.",)
+    notes = ("Configuration 1 with odd seeds, all others with all seeds: no choice was made by any of these runs.",)
     return Table("judgement", "The choice of default: cells it is judged on", tuple(slots()), seeds, notes)
 
 

@@ -187,7 +187,7 @@ def trajectories(table: Table, column: str, answers: Answers) -> Figure:
         axes.set_title(f"{setting} ({len(series)} {'run' if len(series) == 1 else 'runs'})")
         axes.set_xlabel("round")
         axes.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
-    panels[0].set_ylabel("score so far less the mean\nof all (votes, observer)")
+    panels[0].set_ylabel("score so far less the mean\nof all (default, observer)")
     _legend(figure, panels)
     return figure
 

@@ -89,8 +89,13 @@ def validation_images(experiment: Experiment) -> int:
 
 
 def coast(reading: str, experiment: Experiment, horizon: int = 2, **changes: Any) -> Question:
-    """CoAst in one of its readings, with the share and the step that the experiment trains with."""
+    """CoAst in one of its readings, with the share and the step that the experiment trains with.
+
+    The paper's equation has the movement of the global model, which is made of votes where those are aggregated.
+    """
     preset, options = READINGS[reading]
+    if reading == "text" and experiment.aggregation != "pruned":
+        options = {**options, "drift": "movement"}
     numbers = {"keep": experiment.keep, "step": experiment.step, "horizon": horizon}
     return Question(f"coast-{reading}-k{horizon}", "coast", {**options, **numbers, **changes}, preset)
 
