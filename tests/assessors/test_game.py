@@ -138,3 +138,27 @@ def test_options_of_the_game_are_words(name, option):
         return
     with pytest.raises(BadSetting, match=f"{option} must be one of .*; got 'samples'"):
         METHODS[name].make(lambda model: 0.0, **{option: "samples"})
+
+
+@pytest.mark.parametrize("name", PLAYERS)
+def test_a_buffer_that_is_not_finite_costs_only_its_client(name):
+    """Coalitions are made of buffers too, and no utility has a number for a model that is not finite."""
+
+    def normalised(round):
+        models = {client: {**model, "bn.running_mean": np.zeros(2)} for client, model in round.local.items()}
+        start, end = ({**model, "bn.running_mean": np.zeros(2)} for model in (round.start, round.end))
+        return replace(round, start=start, local=models, end=end)
+
+    class Whole(Towards):
+        def __call__(self, model):
+            return super().__call__(model) - float(np.sum(model["bn.running_mean"] ** 2))
+
+        def gradient(self, model):
+            return {name: 2 * (model[name] - best) for name, best in self.best.items()}
+
+    first, *rest = [normalised(round) for round in federation(rounds=3)]
+    spoilt = {**rest[0].local["bob"], "bn.running_mean": np.array([0, np.nan])}
+    worth = Whole([first])
+    found = show(METHODS[name].make(worth), [first, with_upload(rest[0], "bob", spoilt), rest[1]])
+    assert list(found.quarantined[2]) == ["bob"]
+    assert found.scores == show(METHODS[name].make(worth), [first, without(rest[0], "bob"), rest[1]]).scores

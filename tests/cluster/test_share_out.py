@@ -86,6 +86,17 @@ def test_a_client_bad_in_one_layer_is_out_of_the_round_in_all(tmp_path, drift, l
     assert {number: len(reasons) for number, reasons in alone.quarantined.items()} == {4: 2, 5: 1, 6: 1, 8: 1}
 
 
+@pytest.mark.parametrize("pieces", [1, 4, 30])
+def test_a_client_bad_in_a_buffer_is_out_for_the_reason_that_one_machine_meets_first(tmp_path, pieces):
+    run = record(tmp_path / "run", [replace(round, buffers=["hidden.bias", "head.bias"]) for round in ROUNDS])
+    for layer in ("head.bias", "hidden.bias", "head.weight"):
+        spoil(run, 4, 2, not_finite(layer))
+    spoil(run, 5, 1, not_finite("head.bias"))
+    alone = show(CoAst(keep=0.3, layers="all"), replay(run))
+    assert in_pieces(run, CoAst(keep=0.3, layers="all"), pieces) == alone
+    assert {number: len(reasons) for number, reasons in alone.quarantined.items()} == {4: 1, 5: 1}
+
+
 def test_what_the_recording_knows_to_be_bad_stays_so(tmp_path):
     bad = with_upload(ROUNDS[3], "bob", {name: array * np.nan for name, array in ROUNDS[3].start.items()})
     run = record(tmp_path / "run", [*ROUNDS[:3], bad, *ROUNDS[4:]])

@@ -83,6 +83,14 @@ def test_buffers_and_counters_are_carried_and_do_not_vote(device):
     assert rounds[0].local["a"]["bn.running_mean"].tolist() == [0, 0]
 
 
+def test_a_broken_buffer_costs_its_client_unless_it_was_broken_before(device):
+    start = {"w": torch.zeros(4, device=device), "bn.running_mean": torch.zeros(2, device=device)}
+    broken = {**start, "bn.running_mean": torch.tensor([0.0, torch.nan], device=device)}
+    for before, quarantined in ((start, ["a"]), (broken, [])):
+        shown = show(CoAst(), [ballot_round(1, before, {"a": broken, "b": before}, before)])
+        assert list(shown.quarantined.get(1, {})) == quarantined
+
+
 def test_models_that_change_afterwards_change_nothing():
     (round,) = federation(seed=5, rounds=1)
     start, end = tensors(round.start), tensors(round.end)

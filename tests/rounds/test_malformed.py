@@ -305,3 +305,37 @@ def test_after_all_that_was_refused_the_recorder_goes_on_as_if_nothing_had_happe
     for round in ROUNDS[PLACE:]:
         recorder.observe(round)
     assert [round_bits(round) for round in replay(recorder.folder)] == [round_bits(round) for round in ROUNDS]
+
+
+# Entries that nobody trains
+
+
+def normalised(round, mean=0.0):
+    """The round with a buffer in all of its models."""
+
+    def with_buffer(model, value=0.0):
+        return {**model, "bn.running_mean": np.float32([value, 1])}
+
+    local = {client: with_buffer(model) for client, model in round.local.items()}
+    return replace(round, start=with_buffer(round.start, mean), local=local, end=with_buffer(round.end))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_a_buffer_that_a_client_broke_costs_that_client_its_round(value, dtype):
+    good = normalised(GOOD)
+    of_kind = {"bn.running_mean": np.array([0, 1], dtype)}
+    local = {client: {**model, **of_kind} for client, model in good.local.items()}
+    local[BAD] = {**local[BAD], "bn.running_mean": np.array([0, value], dtype)}
+    assessment = show(coast(), [replace(good, start=good.start | of_kind, end=good.end | of_kind, local=local)])
+    assert list(assessment.quarantined[GOOD.number]) == [BAD]
+    assert "layer 'bn.running_mean' must be finite; got" in assessment.quarantined[GOOD.number][BAD]
+    assert "at flat index 1 (1 of 2 entries)" in assessment.quarantined[GOOD.number][BAD]
+
+
+def test_a_buffer_that_came_broken_or_is_infinite_on_purpose_is_nobodys_fault():
+    given = normalised(GOOD, mean=-np.inf)
+    back = {client: {**model, "bn.running_mean": np.float32([np.nan, 1])} for client, model in given.local.items()}
+    assert show(coast(), [replace(given, local=back)]).quarantined == {}
+    back[BAD] = {**back[BAD], "bn.running_mean": np.float32([np.nan, np.nan])}
+    assert list(show(coast(), [replace(given, local=back)]).quarantined[GOOD.number]) == [BAD]

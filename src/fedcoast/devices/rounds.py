@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fedcoast.devices.casting import cast, packed
 from fedcoast.errors import BadRound, Client, FedcoastError
-from fedcoast.rounds.arrays import BFloat16, UnusableArray, read
+from fedcoast.rounds.arrays import VOTING_KINDS, BFloat16, UnusableArray, read
 from fedcoast.rounds.clients import as_client
 from fedcoast.rounds.layout import NORMALISATION_STATISTICS, Entry, Layout, Model, layout_of
 from fedcoast.rounds.pruning import PrunedUpload
@@ -47,7 +47,7 @@ def ballot_round(
     loaders: dict[Client, Callable[[], Model]] = {}
     for key in local:
         try:
-            planes = _reduce(layout, starts, local[key], keep)
+            planes = _reduce(layout, before, starts, local[key], keep)
         except Exception as error:  # as in a round of whole uploads, it costs only this client
             loaders[as_client(key)] = partial(_fail, error)
         else:
@@ -78,10 +78,10 @@ class _Starts:
         return self._held[name, device]
 
 
-def _reduce(layout: Layout, starts: _Starts, model: Model, keep: float) -> Planes:
+def _reduce(layout: Layout, before: Model, starts: _Starts, model: Model, keep: float) -> Planes:
     given = layout.pick(model, [entry.name for entry in layout.entries])
     if not all(_usable(entry, given[entry.name]) for entry in layout.entries):
-        layout.read(given)  # has the words for what is wrong, if it is
+        layout.read(given, before)  # has the words for what is wrong, if it is
     planes = {}
     for entry in layout.voting:
         tensor = _as_tensor(given[entry.name])
@@ -96,7 +96,7 @@ def _usable(entry: Entry, value: object) -> bool:
         return False
     dense = tensor.layout == torch.strided and not tensor.is_meta
     alike = tuple(tensor.shape) == entry.shape and str(tensor.dtype) == f"torch.{entry.kind}"
-    return dense and alike and (not entry.votes or bool(tensor.isfinite().all()))
+    return dense and alike and (entry.kind not in VOTING_KINDS or bool(tensor.isfinite().all()))
 
 
 def _as_tensor(value: object) -> torch.Tensor:

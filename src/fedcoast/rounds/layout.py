@@ -65,11 +65,15 @@ class Layout:
     def voting(self) -> tuple[Entry, ...]:
         return tuple(entry for entry in self.entries if entry.votes)
 
-    def read(self, model: object) -> dict[str, Array]:
-        """The arrays of a model that must have this layout, voting entries finite; never a copy of float32."""
+    def read(self, model: object, before: Model | None = None) -> dict[str, Array]:
+        """The arrays of a model that must have this layout, voting entries finite; never a copy of float32.
+
+        Of a model that a client made of `before`, buffers must be finite too, wherever they were: a mask of infinities
+        is as it should be, and statistics that came broken are not this client's doing.
+        """
         given = _mapping(model)
         _same_names({entry.name for entry in self.entries}, given)
-        return {entry.name: _read_entry(entry, given[entry.name]) for entry in self.entries}
+        return {entry.name: _read_entry(entry, given[entry.name], before) for entry in self.entries}
 
     def pick(self, model: object, names: Iterable[str]) -> Model:
         """These entries of a model that must have all of the layout's, and no others."""
@@ -156,19 +160,22 @@ def _read(name: str, value: object) -> tuple[Array, str]:
         raise MismatchedModel(f"layer {name!r}: {error}") from error
 
 
-def _read_entry(entry: Entry, value: object) -> Array:
+def _read_entry(entry: Entry, value: object, before: Model | None) -> Array:
     array, kind = _read(entry.name, value)
     if array.shape != entry.shape:
         raise MismatchedModel(f"layer {entry.name!r} must have shape {entry.shape}; got {array.shape}")
     if kind != entry.kind and (kind in VOTING_KINDS or entry.kind in VOTING_KINDS):
         raise MismatchedModel(f"layer {entry.name!r} must be {entry.kind}; got {kind}")
-    if entry.votes and not surely_finite(array):
-        finite = np.isfinite(array)
-        if not finite.all():
-            where = int(np.argmin(finite.ravel()))
+    checked = entry.votes or (before is not None and kind in VOTING_KINDS)
+    if checked and not surely_finite(array):
+        bad = ~np.isfinite(array)
+        if before is not None and not entry.votes:
+            bad = bad & np.isfinite(_read(entry.name, before[entry.name])[0])
+        if bad.any():
+            where = int(np.argmax(bad.ravel()))
             raise MismatchedModel(
                 f"layer {entry.name!r} must be finite; got {array.ravel()[where]} at flat index {where}"
-                f" ({array.size - int(finite.sum())} of {array.size} entries)"
+                f" ({int(bad.sum())} of {array.size} entries)"
             )
     return array
 

@@ -129,7 +129,7 @@ class Round:
 
     def _read_upload(self, client: Client, key: Client, layout: Layout) -> dict[str, Array]:
         try:
-            return layout.read(self.local[key])
+            return layout.read(self.local[key], before=self.start)
         except FedcoastError as error:
             raise BadUpload(client, f"round {self.number}, {error}") from error
         except Exception as error:  # a lazy mapping may fail in any way, and costs only this client
