@@ -1,14 +1,18 @@
 """Credits written down with the rounds: what the assessor said then is in the chain, and follows from the rounds."""
 
 import json
+import logging
 
+import numpy as np
 import pytest
 
 from audit.runs import answer, coast, rounds
 from audit.test_tampering import relinked
-from fedcoast import BadSetting, CoAst, Recorder, replay
+from fedcoast import BadRound, BadSetting, CoAst, Recorder, replay
+from fedcoast.assessors import ComFedSV
 from fedcoast.audit import verify
 from fedcoast.rounds.ledgers import read_kept
+from federations import federation
 
 
 def record(folder, first=0, last=None, recorder_first=False):
@@ -72,3 +76,39 @@ def test_another_assessor_is_refused_the_ledger(tmp_path):
         with pytest.raises(BadSetting, match="ledger must be the assessor"):
             Recorder(tmp_path / "run", ledger=stranger)
     Recorder(tmp_path / "run").close()
+
+
+class Late(CoAst):
+    """Has no answer before it was shown so many rounds."""
+
+    before = 4
+
+    def assessment(self):
+        if 0 < (self.last_round or 0) < self.before:
+            raise BadRound("not everyone was heard")
+        return super().assessment()
+
+
+def test_while_the_assessor_has_no_answer_rounds_are_recorded_and_their_credits_come_later(tmp_path, caplog):
+    assessor = Late(keep=0.3, horizon=2)
+    with caplog.at_level(logging.WARNING, "fedcoast"), Recorder(tmp_path / "run", ledger=assessor) as recorder:
+        for round in rounds():
+            assessor.observe(round)
+            recorder.observe(round)
+    rows = [json.loads(path.read_text())["credits"] for path in sorted(tmp_path.glob("run/rounds/*/credits.json"))]
+    assert [[number for number, _ in row] for row in rows] == [[], [], [], [1, 2], [3]]
+    assert "round 2 is recorded without new credits: not everyone was heard" in caplog.text
+    found = verify(tmp_path / "run")
+    assert found.agrees, found.findings
+    assert "its record of credits follows from the rounds" in found.confirmed[0]
+
+
+def test_a_method_that_never_hears_everyone_together_costs_no_round(tmp_path):
+    assessor = ComFedSV(lambda model: float(np.sum(model["scale"])))
+    shown = federation(rounds=4, present=lambda number, client: (client == "ann") == (number % 2 == 0))
+    with Recorder(tmp_path / "run", ledger=assessor) as recorder:
+        for round in shown:
+            assessor.observe(round)
+            recorder.observe(round)
+    assert [round.number for round in replay(tmp_path / "run")] == [1, 2, 3, 4]
+    assert read_kept(tmp_path / "run").credits == {}

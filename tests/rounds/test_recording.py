@@ -40,6 +40,14 @@ def test_what_was_shown_comes_back_to_the_last_bit(tmp_path):
     same_rounds(record(tmp_path / "run", measured), measured)
 
 
+def test_numbers_that_json_has_no_word_for_are_left_out_of_the_metrics(tmp_path):
+    odd = {"loss": float("nan"), "gain": float("inf"), "accuracy": 0.5}
+    folder = record(tmp_path / "run", [replace(ROUNDS[0], metrics=odd)])
+    text = (folder / "rounds" / "0000000001" / "round.json").read_text()
+    json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    assert [round.metrics for round in replay(folder)] == [{"accuracy": 0.5}]
+
+
 def test_the_order_of_layers_comes_back_too(tmp_path):
     odd = Round(
         1,
@@ -363,7 +371,7 @@ def test_facts_that_json_cannot_hold_are_refused_before_anything_is_written(tmp_
 @pytest.mark.parametrize(
     "options",
     [{"bad_uploads": value} for value in ("ignore", None, ["raise"])]
-    + [{"pruned": value} for value in (0, 10, "0.1", float("nan"))],
+    + [{"pruned": value} for value in (0, 10, "0.1", float("nan"), True)],
 )
 def test_settings_out_of_range_are_refused_before_anything_is_written(tmp_path, options):
     with pytest.raises(BadSetting, match=next(iter(options)).split("_")[0]):
@@ -440,10 +448,11 @@ def test_every_kind_of_array_comes_back_to_the_last_bit(tmp_path, kind):
             **{f"x{place}": value for place, value in enumerate(kinds.some(kind, seed))},
         }
 
+    def upload(n):
+        return {**model(n - 1), "w": np.float32([n + 10, 1])}  # not finite where the start is not either
+
     buffers = ["x*"]  # so that every bit pattern, NaN included, is carried
-    rounds = [
-        Round(n, model(n - 1), {"a": model(n + 10), "b": model(n + 20)}, model(n), buffers=buffers) for n in (1, 2, 3)
-    ]
+    rounds = [Round(n, model(n - 1), {"a": upload(n)}, model(n), buffers=buffers) for n in (1, 2, 3)]
     folder = record(tmp_path / "run", rounds)
     same_rounds(folder, rounds)
     assert not (folder / "rounds" / "0000000002" / "start.safetensors").exists()

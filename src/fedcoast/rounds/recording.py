@@ -7,6 +7,8 @@ over the rounds, since each round's link lies in its folder.
 
 import hashlib
 import json
+import logging
+import math
 import shutil
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -16,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcoast.errors import BadFile, BadRound, BadSetting, Client
+from fedcoast.errors import BadFile, BadRound, BadSetting, Client, FedcoastError
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.chain import LINK, Hasher, Link, content, head
 from fedcoast.rounds.clients import client_to_json
@@ -28,6 +30,8 @@ from fedcoast.rounds.pruning import pruned_upload
 from fedcoast.rounds.round import Policy, Round, check_policy
 from fedcoast.rounds.tensors import write_tensors
 
+_log = logging.getLogger("fedcoast")
+
 
 class Recorder:
     """An observer that writes every round to a folder; shown to an existing run, it goes on after its last round.
@@ -36,7 +40,8 @@ class Recorder:
     "pruned" at that `keep`, in a sixteenth of the room.
     `about` are facts of the run in JSON's types (an experiment, a planted truth), kept when the folder is new.
     `ledger` is an assessor that somebody else shows the rounds to: the credits it holds for final are written down with
-    each round, and so come into the chain (`head` is the hash of its last link; docs/audit.md).
+    each round, and so come into the chain (`head` is the hash of its last link; docs/audit.md). While it has no answer
+    yet, rounds are written without new credits, which come with a later round.
 
         with Recorder("runs/today") as recorder:
             recorder.observe(round)
@@ -50,7 +55,8 @@ class Recorder:
         pruned: float | None = None,
         ledger: Answering | None = None,
     ) -> None:
-        if pruned is not None and not (isinstance(pruned, int | float) and 0 < pruned <= 1):
+        number = isinstance(pruned, int | float) and not isinstance(pruned, bool)
+        if pruned is not None and not (number and 0 < pruned <= 1):
             raise BadSetting(f"pruned must lie in (0, 1], the share of each layer whose votes are kept; got {pruned!r}")
         check_policy(bad_uploads)
         self.folder = Path(folder)
@@ -107,7 +113,7 @@ class Recorder:
         try:
             part.mkdir()
             with Hasher(part) as hasher:
-                credits = self._write_credits(part, hasher)
+                credits = self._write_credits(round.number, part, hasher)
                 end, link = self._write(round, layout, part, hasher)
             write_whole(part / LINK, lambda beside: beside.write_bytes(link.to_bytes()))
             sync(part)
@@ -158,7 +164,8 @@ class Recorder:
             "start": f"end of round {self.last_round}" if carried_on else "start.safetensors",
             "end": "end.safetensors",
             "pruned": pruned,
-            "metrics": {name: float(value) for name, value in round.metrics.items()},
+            # JSON has no word for the others
+            "metrics": {name: value for name, value in round.metrics.items() if math.isfinite(value)},
             "layers": layout.to_json(),
             "clients": clients,
             "quarantined": [
@@ -169,10 +176,14 @@ class Recorder:
         hasher.add(FACTS)
         return _digest(end), hasher.link(round.number, self._linked, self.head, facts)
 
-    def _write_credits(self, part: Path, hasher: Hasher) -> Credits:
+    def _write_credits(self, number: int, part: Path, hasher: Hasher) -> Credits:
         if self._kept is None or self._ledger is None:
             return {}
-        new = self._kept.new(self._ledger.assessment())
+        try:
+            new = self._kept.new(self._ledger.assessment())
+        except FedcoastError as error:  # it may have no answer yet, and the round is worth more than its credits
+            _log.warning("round %d is recorded without new credits: %s", number, error)
+            new = {}
         write_json(part / CREDITS, self._kept.to_json(new))
         hasher.add(CREDITS)
         return new
