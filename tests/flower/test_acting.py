@@ -73,6 +73,22 @@ def test_drop_negative_waits_and_then_leaves_out_who_hurts():
     assert [round.weights["partition-3"] for round in probe.rounds] == [10, 10, 0, 0, 0]
 
 
+def test_a_method_that_cannot_answer_yet_is_not_shown_and_the_others_are_acted_on():
+    class Later(CoAst):
+        method = "later"
+
+        def assessment(self):
+            raise BadSetting("not everyone was heard")
+
+    shown, probe = [], Probe()
+    strategy = Observed(
+        FedAvg(), CoAst(), Later(), probe, act=lambda n, answers: shown.append(list(answers)) or {"partition-3": 0}
+    )
+    strategy.start(federation(), record(small_model()), num_rounds=2)
+    assert shown == [["coast"], ["coast"]]
+    assert [round.weights["partition-3"] for round in probe.rounds] == [0, 0]
+
+
 @pytest.mark.parametrize(
     "act", [lambda n, a: 1 / 0, lambda n, a: {"partition-0": -1}, lambda n, a: {"partition-0": "x"}, lambda n, a: None]
 )

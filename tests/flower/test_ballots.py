@@ -6,7 +6,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Context, RecordDict
 from flwr.serverapp.strategy import FedAvg
 
 from fedcoast import BadSetting, CoAst, Recorder, replay
-from fedcoast.flower import BallotUpload, Observed, TernaryFedAvg
+from fedcoast.flower import BallotUpload, Observed, TernaryFedAvg, watch
 from fedcoast.flower.ballots import RESIDUAL
 from fedcoast.flower.ternary import moved
 from fedcoast.formulas.aggregation import pruned_mean
@@ -235,6 +235,82 @@ def test_statistics_beside_the_votes_must_fit_the_model(statistics, caplog):
     assert "does not vote" in caplog.text
 
 
+def without_the_first(make=federation):
+    grid = make()
+    del grid.nodes[next(iter(grid.nodes))]
+    return grid
+
+
+def change_the_first(grid, change):
+    node = next(iter(grid.nodes.values()))
+    honest = node.train
+    node.train = lambda model, number: change(honest(model, number), number)
+    return grid
+
+
+@pytest.mark.parametrize("upload", [federation, lambda: voting(federation())])
+def test_a_counter_of_another_kind_in_one_round_does_not_stop_the_training_of_all(upload):
+    name = "bn.num_batches_tracked"
+    grid = change_the_first(upload(), lambda m, n: {**m, name: m[name].astype(np.uint64)} if n == 1 else m)
+    result, _ = train(grid, normalised())
+    plain, _ = train(upload(), normalised())
+    assert result.arrays == plain.arrays
+    assert result.arrays[name].dtype == "int64"
+
+
+@pytest.mark.parametrize("upload", [federation, lambda: voting(federation())])
+@pytest.mark.parametrize(
+    ("layer", "value", "text"),
+    [
+        ("bn.running_mean", np.float32([1, np.nan, 1]), "'bn.running_mean' must be finite"),
+        ("bn.num_batches_tracked", np.array(2**64 - 1, np.uint64), "must hold numbers of int64; got others in uint64"),
+    ],
+)
+def test_statistics_and_counters_that_would_spoil_the_model_are_left_out(upload, layer, value, text, caplog):
+    grid = change_the_first(upload(), lambda m, n: {**m, layer: value})
+    result = TernaryFedAvg(keep=KEEP).start(grid, record(normalised()), num_rounds=2)
+    plain = TernaryFedAvg(keep=KEEP).start(without_the_first(upload), record(normalised()), num_rounds=2)
+    assert result.arrays == plain.arrays
+    assert text in caplog.text
+
+
+def test_a_buffer_that_the_server_sends_infinite_may_come_back_as_it_was():
+    model = {**normalised(), "mask": np.float32([0, -np.inf])}
+    result = TernaryFedAvg(keep=KEEP, buffers=["bn.*", "mask"]).start(
+        change_the_first(federation(), lambda m, n: {**m, "mask": model["mask"]}), record(model), num_rounds=1
+    )
+    assert result.arrays["mask"].numpy()[1] == -np.inf
+
+
+def greedy(reply):
+    reply.content["fedcoast.ballots"]["steps"] = [1e300, 1e300]
+    return reply
+
+
+def far_away(model, number):
+    return {name: np.full_like(array, 3e38) for name, array in model.items()}
+
+
+@pytest.mark.parametrize("how", ["votes", "whole"])
+def test_a_step_beyond_the_numbers_of_the_model_is_no_step(how, caplog):
+    model = {**small_model(), "fc.bias": np.full(7, -1e38, np.float32)}
+    grid = voting(federation()) if how == "votes" else change_the_first(federation(), far_away)
+    if how == "votes":
+        node = next(iter(grid.nodes.values()))
+        honest = node.mods[0]
+        node.mods = (lambda m, c, n: greedy(honest(m, c, n)),)
+    result = TernaryFedAvg(keep=KEEP, step="avg").start(grid, record(model), num_rounds=2)
+    plain = TernaryFedAvg(keep=KEEP, step="avg").start(without_the_first(), record(model), num_rounds=2)
+    assert result.arrays == plain.arrays
+    assert "must keep the model within the numbers of float32" in caplog.text
+
+
+def test_a_layer_that_holds_the_largest_number_there_is_still_votes():
+    model = {**small_model(), "fc.bias": np.full(7, np.finfo(np.float32).max)}
+    result, _ = train(federation(), model, rounds=1)
+    assert result.arrays != record(model)
+
+
 def test_a_word_does_not_take_the_place_of_a_weight():
     grid = federation()
     next(iter(grid.nodes.values())).words = {"num-examples": "a million"}
@@ -268,6 +344,88 @@ def test_votes_are_recorded_and_replayed_as_votes(tmp_path):
         assert round.pruned == KEEP
         again.observe(round)
     assert again.assessment().scores == coast.assessment().scores
+
+
+class Probe:
+    def __init__(self):
+        self.rounds = []
+
+    def observe(self, round, /):
+        self.rounds.append(round)
+
+
+def saying(keep):
+    """A client mod that calls a whole model votes."""
+
+    def mod(message, context, call_next):
+        reply = call_next(message, context)
+        reply.content["fedcoast.ballots"] = ConfigRecord({"keep": keep, "layers": [], "steps": []})
+        return reply
+
+    return mod
+
+
+@pytest.mark.parametrize("keep", [5.0, 0.5, 0.1, float("nan")])
+def test_votes_that_nobody_asked_for_are_the_model_that_the_strategy_takes_them_for(keep, tmp_path):
+    grid = federation()
+    next(iter(grid.nodes.values())).mods = (saying(keep),)
+    coast, alone = CoAst(horizon=1), CoAst(horizon=1)
+    with Recorder(tmp_path / "run") as recorder:
+        strategy = Observed(FedAvg(), coast, recorder)
+        strategy.start(grid, record(small_model()), num_rounds=4)
+    Observed(FedAvg(), alone).start(federation(), record(small_model()), num_rounds=4)
+    assert strategy.unobserved == {}
+    assert coast.assessment() == alone.assessment()
+    for round in replay(tmp_path / "run"):
+        assert round.pruned is None
+        assert len(round.local) == 4
+
+
+def test_packed_votes_that_nobody_asked_for_cost_their_client_alone():
+    packed = {name: pack(ballot(array, KEEP)) for name, array in small_model().items()}
+    grid = change_the_first(federation(), lambda m, n: packed)
+
+    class Careful(FedAvg):
+        def aggregate_train(self, server_round, replies):
+            usable = [reply for reply in replies if reply.content["arrays"]["fc.bias"].dtype == "float32"]
+            return super().aggregate_train(server_round, usable)
+
+    next(iter(grid.nodes.values())).mods = (saying(KEEP),)
+    coast = CoAst(horizon=1)
+    strategy = Observed(Careful(), coast)
+    strategy.start(grid, record(small_model()), num_rounds=2)
+    assert strategy.unobserved == {}
+    assert "came as uint8" in coast.assessment().quarantined[1]["partition-0"]
+
+
+@pytest.mark.parametrize("upload", [federation, lambda: voting(federation())])
+@pytest.mark.parametrize("how", ["wrapper", "tap"])
+def test_votes_of_another_share_than_was_asked_for_cost_their_client_alone(upload, how):
+    grid, coast, probe = upload(), CoAst(keep=KEEP, horizon=1), Probe()
+    next(iter(grid.nodes.values())).mods = (saying(0.2),)
+    if how == "wrapper":
+        strategy = Observed(TernaryFedAvg(keep=KEEP), coast, probe)
+        strategy.start(grid, record(small_model()), num_rounds=2)
+        unobserved = strategy.unobserved
+    else:
+        TernaryFedAvg(keep=KEEP).start(tap := watch(grid, coast, probe), record(small_model()), num_rounds=2)
+        unobserved = tap.unobserved
+    assert unobserved == {}
+    assert [round.pruned for round in probe.rounds] == [None if upload is federation else KEEP] * 2
+    assert list(coast.assessment().quarantined[1]) == ["partition-0"]
+    assert "votes of keep=0.3 were asked for; got keep=0.2" in coast.assessment().quarantined[1]["partition-0"]
+
+
+def test_a_server_that_asks_for_different_shares_is_told():
+    grid, probe = voting(federation()), Probe()
+    tap = watch(grid, probe)
+    for place, node in enumerate(grid.nodes):
+        config = {"fedcoast-keep": 0.1 * (1 + place), "fedcoast-step": 0.02, "fedcoast-buffers": []}
+        tap.push_messages([ask(node, record(small_model()), config=config)])
+    tap.pull_messages([f"message-{place}" for place in range(4)])
+    tap.finish(record(small_model()))
+    assert probe.rounds == []
+    assert "the server asked for votes of different shares (0.1, 0.2, " in tap.unobserved[1]["everyone"]
 
 
 def test_nobody_usable_keeps_the_old_model():

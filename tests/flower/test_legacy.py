@@ -124,6 +124,31 @@ def test_wrong_names_are_said():
     assert "names holds 1 layers and the model 2" in strategy._witness.unobserved[1]["everyone"]
 
 
+def test_a_layer_that_is_named_twice_is_said():
+    strategy = ObservedLegacy(FedAvg(), CoAst(), names=["w", "w"])
+    federate(strategy, rounds=1)
+    assert "names holds 1 layers and the model 2" in strategy._witness.unobserved[1]["everyone"]
+
+
+@pytest.mark.parametrize("names", [None, list(small_model())])
+@pytest.mark.parametrize("change", [lambda tensors: tensors[:1], lambda tensors: tensors + tensors[:1]])
+def test_a_reply_with_another_number_of_layers_costs_its_client_alone(names, change):
+    class Careful(FedAvg):
+        def aggregate_fit(self, server_round, results, failures):
+            usable = [(proxy, fit) for proxy, fit in results if len(fit.parameters.tensors) == 2]
+            return super().aggregate_fit(server_round, usable, failures)
+
+    coast = CoAst(horizon=1)
+    strategy = ObservedLegacy(Careful(), coast, names=names)
+    strategy.configure_fit(1, options()["initial_parameters"], SimpleClientManager())
+    results = [(Proxy(str(i), i), fitted(drifting(i)(small_model(), 1))) for i in (1, 2, 3)]
+    results[2][1].parameters.tensors = change(results[2][1].parameters.tensors)
+    _, told = strategy.aggregate_fit(1, results, [])
+    assert told["fedcoast/observed"] == 1
+    assert list(coast.assessment().quarantined[1]) == ["node-3"]
+    assert "layers; 2 are wanted" in coast.assessment().quarantined[1]["node-3"]
+
+
 def test_the_rest_is_handed_through():
     strategy = ObservedLegacy(FedAvg(**options()), CoAst())
     assert strategy.initialize_parameters(None).tensors == options()["initial_parameters"].tensors

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from flwr.app import ConfigRecord, MetricRecord
 from flwr.serverapp.strategy import FedAvg
 
 from fedcoast import BadSetting, CoAst, Recorder, replay
+from fedcoast.assessors import ComFedSV
 from fedcoast.flower import Observed
 from flower.handmade import HandmadeGrid, Node, answer, ask, drifting, failure, federation, record, small_model
 
@@ -121,6 +123,35 @@ def test_two_assessors_of_one_method_are_told_apart():
     told = result.train_metrics_clientapp[3]
     assert "fedcoast/coast/score/partition-0" in told
     assert "fedcoast/coast#2/score/partition-0" in told
+
+
+def test_a_method_that_cannot_answer_yet_costs_the_others_nothing_and_is_told_once(caplog):
+    def utility(model):
+        return -float(sum(np.square(array, dtype=np.float64).sum() for array in model.values()))
+
+    def answers_in(*rounds):
+        return lambda model, number: drifting(2)(model, number) if number in rounds else None
+
+    grid = federation()  # of which two are together in round 4 only
+    grid.nodes[OSLO].train, grid.nodes[ROME].train = answers_in(1, 3, 4), answers_in(2, 4)
+    _, result = run(CoAst(horizon=1), ComFedSV(utility), grid=grid)
+    told = result.train_metrics_clientapp
+    for number in range(1, 5):
+        assert "fedcoast/coast/score/partition-0" in told[number]
+    assert ["fedcoast/comfedsv/score/partition-0" in told[n] for n in range(1, 5)] == [True, False, False, True]
+    assert told[3]["fedcoast/observed"] == 1
+    assert caplog.text.count("comfedsv has no answer: not everyone was heard") == 1
+
+
+def test_an_answer_that_cannot_be_told_costs_the_others_nothing():
+    class Forgetful(CoAst):
+        method = "forgetful"
+
+        def assessment(self):
+            return replace(super().assessment(), seen={})
+
+    _, result = run(Forgetful(horizon=1), CoAst(horizon=1), rounds=2)
+    assert "fedcoast/coast/score/partition-0" in result.train_metrics_clientapp[2]
 
 
 def test_the_metrics_of_the_strategy_are_carried_in_the_round():

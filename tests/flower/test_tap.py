@@ -75,6 +75,51 @@ def test_messages_pushed_one_by_one_and_pulled_later_are_one_round():
     np.testing.assert_array_equal(probe.rounds[1].end["fc.bias"], arrays["fc.bias"].numpy())
 
 
+def test_clients_that_are_asked_one_after_the_other_are_one_round():
+    coast, alone = CoAst(horizon=1), CoAst(horizon=1)
+    for assessor, at_once in ((coast, False), (alone, True)):
+        grid, arrays = watch(federation(), assessor), record(small_model())
+        for number in range(1, 5):
+            messages = [ask(node, arrays, config={"server-round": number}) for node in grid.get_node_ids()]
+            batches = [messages] if at_once else [[message] for message in messages]
+            arrays = mean_of([reply for batch in batches for reply in grid.send_and_receive(batch)])
+        grid.finish(arrays)
+        assert grid.unobserved == {}
+    assert coast.last_round == 4
+    assert coast.assessment() == alone.assessment()
+
+
+@pytest.mark.parametrize("config", [{"server-round": 1}, {}])
+def test_a_client_that_is_asked_again_after_a_failure_is_in_the_same_round(config):
+    tries = []
+
+    def fails_once(model, number):
+        tries.append(number)
+        if len(tries) == 1:
+            raise RuntimeError("out of memory")
+        return drifting(3)(model, number)
+
+    nodes = {1: Node(drifting(1)), 2: Node(drifting(2)), 3: Node(fails_once), 4: Node(lambda m, n: None)}
+    probe = Probe()
+    grid, arrays = watch(HandmadeGrid(nodes), probe), record(small_model())
+    replies = list(grid.send_and_receive([ask(node, arrays, config={"server-round": 1}) for node in (1, 2, 3, 4)]))
+    replies += grid.send_and_receive([ask(node, arrays, config=config) for node in (3, 4)])
+    told = grid.finish(mean_of(replies))
+    assert [round.clients for round in probe.rounds] == [("node-1", "node-2", "node-3")]
+    assert (told["fedcoast/answered"], told["fedcoast/absent"]) == (3, 1)
+    np.testing.assert_array_equal(probe.rounds[0].end["fc.bias"], mean_of(replies)["fc.bias"].numpy())
+
+
+def test_the_same_model_for_others_is_the_next_round_if_the_server_says_so():
+    probe = Probe()
+    grid, arrays = watch(federation(), probe), record(small_model())
+    one, two, three, four = grid.get_node_ids()
+    for number, asked in ((1, (one, two)), (2, (three, four))):
+        list(grid.send_and_receive([ask(node, arrays, config={"server-round": number}) for node in asked]))
+    grid.finish(arrays)
+    assert [round.clients for round in probe.rounds] == [("partition-0", "partition-1"), ("partition-2", "partition-3")]
+
+
 def test_a_round_nobody_answered_is_no_round():
     probe = Probe()
     grid = watch(HandmadeGrid({1: Node(lambda m, n: None), 2: Node(lambda m, n: None)}), probe)

@@ -12,15 +12,15 @@ from collections.abc import Callable, Mapping
 
 from flwr.app import Message, MetricRecord, RecordDict
 
-from fedcoast.assessors import Assessor
 from fedcoast.assessors.assessment import Assessment
-from fedcoast.assessors.assessor import Observer
 from fedcoast.errors import BadSetting
 from fedcoast.flower.identity import Roll
 
 Factors = Mapping[str, float]
 Act = Callable[[int, Mapping[str, Assessment]], Factors]
-"""(number of the round about to be aggregated, assessments so far by method) → factor of each client's weight."""
+"""(number of the round about to be aggregated, assessments so far by method) → factor of each client's weight.
+
+A method that cannot answer yet is not among the assessments."""
 
 _log = logging.getLogger("fedcoast")
 
@@ -50,14 +50,13 @@ def drop_negative(after: int, method: str = "coast") -> Act:
 def apply(
     act: Act,
     number: int,
-    observers: Mapping[str, Observer],
+    answers: Mapping[str, Assessment],
     roll: Roll,
     replies: list[Message],
     weight_key: str,
 ) -> tuple[list[Message], Factors]:
     """The replies the strategy is to see, and the factors that changed them; all of them, should the function fail."""
     try:
-        answers = {label: one.assessment() for label, one in observers.items() if isinstance(one, Assessor)}
         factors = {client: _factor(client, value) for client, value in act(number, answers).items()}
         nodes = {upload.node_id: factors.get(client, 1.0) for client, upload in roll.clients.items()}
         kept = [reply for reply in replies if nodes.get(reply.metadata.src_node_id) != 0.0 or reply.has_error()]

@@ -8,7 +8,7 @@ from typing import TypeGuard
 from fedcoast.errors import BadRound, Client
 from fedcoast.flower.ballots import model_of_ballots
 from fedcoast.flower.identity import Roll
-from fedcoast.flower.layers import Kinds, Layers, read_global, read_upload
+from fedcoast.flower.layers import Kinds, Layers, Unreadable, read_global, read_upload
 from fedcoast.flower.replies import Upload
 from fedcoast.rounds import LazyModels, Round
 from fedcoast.rounds.layout import Model
@@ -19,6 +19,7 @@ class Seen:
     """Everything about one round, before it is a `Round`. No `end` means that the strategy kept the old model.
 
     `weighted_by` is the key of the weight in what clients say; `factors` are what an operator's action made of it.
+    `asked` is the share of votes that the server asked for, if it did: a client's word alone makes no upload votes.
     """
 
     start: Layers
@@ -27,22 +28,24 @@ class Seen:
     weighted_by: tuple[str, ...] = ()
     factors: Mapping[str, float] = field(default_factory=dict)
     metrics: Mapping[str, object] = field(default_factory=dict)
+    asked: Collection[float] = ()
 
 
 def assemble(number: int, seen: Seen, kinds: Kinds, buffers: Collection[str]) -> Round:
     """The round, its uploads read one client at a time when an observer asks for them."""
     start = read_global(seen.start, kinds)
-    uploads = seen.roll.clients
+    uploads, share = seen.roll.clients, _share(number, seen.asked)
+    voted = any(upload.ballots is not None and upload.ballots.keep == share for upload in uploads.values())
     return Round(
         number=number,
         start=start,
-        local=LazyModels({client: _loader(upload, start, kinds) for client, upload in uploads.items()}),
+        local=LazyModels({client: _loader(upload, start, kinds, share) for client, upload in uploads.items()}),
         end=start if seen.end is None else read_global(seen.end, kinds),
         weights=_weights(seen),
         buffers=buffers,
         quarantined=seen.roll.refused,
         metrics=_metrics(seen),
-        pruned=_share(number, uploads),
+        pruned=share if voted else None,
     )
 
 
@@ -52,22 +55,28 @@ def _metrics(seen: Seen) -> dict[str, float]:
     return {key: value for key, value in seen.metrics.items() if _finite(value)} | acted
 
 
-def _loader(upload: Upload, start: Model, kinds: Kinds) -> Callable[[], Model]:
+def _loader(upload: Upload, start: Model, kinds: Kinds, share: float | None) -> Callable[[], Model]:
     def load() -> Model:
-        layers = upload.layers(kinds)
-        return read_upload(layers, kinds) if upload.ballots is None else model_of_ballots(layers, start, upload.ballots)
+        layers, ballots = upload.layers(kinds), upload.ballots
+        if ballots is None or share is None:  # where nobody asked for votes, the strategy takes them for a model too
+            return read_upload(layers, kinds)
+        if ballots.keep != share:
+            raise Unreadable(
+                f"votes of keep={share} were asked for; got keep={ballots.keep}: client and server must run the same"
+                " version of fedcoast"
+            )
+        return model_of_ballots(layers, start, ballots)
 
     return load
 
 
-def _share(number: int, uploads: Mapping[str, Upload]) -> float | None:
-    shares = {upload.ballots.keep for upload in uploads.values() if upload.ballots is not None}
-    if len(shares) > 1:
+def _share(number: int, asked: Collection[float]) -> float | None:
+    if len(asked) > 1:
         raise BadRound(
-            f"round {number}: clients uploaded votes of different shares ({', '.join(map(str, sorted(shares)))});"
-            " the server tells them the share, so they must run the same version of fedcoast"
+            f"round {number}: the server asked for votes of different shares ({', '.join(map(str, sorted(asked)))});"
+            " one share for all clients is wanted, so that their votes can be compared"
         )
-    return next(iter(shares), None)
+    return next(iter(asked), None)
 
 
 def _weights(seen: Seen) -> dict[Client, float] | None:

@@ -7,7 +7,7 @@ cannot vote (batch-norm statistics, counters) are sent as they are.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,6 +78,12 @@ class BallotUpload:
         )
         if self.error_feedback:
             context.state[RESIDUAL] = ArrayRecord(left)
+
+
+def shares_asked(messages: Iterable[Message]) -> frozenset[float]:
+    """The shares of votes that the server asked for in these messages: one if it wants votes, else none."""
+    asked = [record[KEEP] for message in messages if (record := _asked(message)) is not None]
+    return frozenset(float(keep) for keep in asked if isinstance(keep, int | float))
 
 
 def read_ballot(name: str, size: int, data: bytes, keep: float) -> Signs:

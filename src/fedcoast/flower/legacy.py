@@ -16,7 +16,7 @@ from fedcoast.errors import BadSetting
 from fedcoast.flower.assembly import Seen
 from fedcoast.flower.identity import Resolver
 from fedcoast.flower.layers import Layers, Unreadable
-from fedcoast.flower.replies import SECURE, Upload
+from fedcoast.flower.replies import SECURE, nameless_upload
 from fedcoast.flower.witness import Metrics, Witness
 
 
@@ -59,18 +59,18 @@ class ObservedLegacy:
     def _show(self, number: int, held: Any, trouble: str | None, end: Parameters | None) -> Metrics:
         if self._start is None or trouble:
             raise Unreadable(trouble or "configure_fit must come before aggregate_fit")
+        start, after = self._layers(self._start), None if end is None else self._layers(end.tensors)
         uploads = [
-            Upload(node, (self._layers(tensors),), {**fit.metrics, "num-examples": fit.num_examples})
+            nameless_upload(node, tensors, {**fit.metrics, "num-examples": fit.num_examples}, start)
             for node, tensors, fit in held
         ]
         roll = self._witness.call_roll(number, lambda: uploads)
-        after = None if end is None else self._layers(end.tensors)
-        return self._witness.show(number, Seen(self._layers(self._start), roll, after, ("num-examples",)))
+        return self._witness.show(number, Seen(start, roll, after, ("num-examples",)))
 
     def _layers(self, tensors: list[bytes]) -> Layers:
         names = self._names or [str(place) for place in range(len(tensors))]
-        if len(names) != len(tensors):
-            raise Unreadable(f"names holds {len(names)} layers and the model {len(tensors)}; name each layer once")
+        if not len(names) == len({*names}) == len(tensors):
+            raise Unreadable(f"names holds {len({*names})} layers and the model {len(tensors)}; name each layer once")
         return dict(zip(names, tensors, strict=True))
 
 

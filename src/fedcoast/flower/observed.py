@@ -12,6 +12,7 @@ from fedcoast.assessors.assessor import Observer
 from fedcoast.errors import BadSetting
 from fedcoast.flower.acting import Act, Factors, apply, warn
 from fedcoast.flower.assembly import Seen
+from fedcoast.flower.ballots import shares_asked
 from fedcoast.flower.identity import Resolver, Roll
 from fedcoast.flower.layers import Layers, layers_of
 from fedcoast.flower.replies import SECURE, gather
@@ -58,6 +59,7 @@ class Observed(Strategy):
         self._shift = 0
         self._start: Layers | None = None
         self._asked = 0
+        self._shares: frozenset[float] = frozenset()
         if act is not None:
             warn(act)
 
@@ -77,7 +79,7 @@ class Observed(Strategy):
         except Exception as error:
             _log.warning("the global model cannot be read: %s", error)
         messages = list(self.strategy.configure_train(server_round + self._shift, arrays, config, grid))
-        self._asked = len(messages)
+        self._asked, self._shares = len(messages), shares_asked(messages)
         self._witness.meet([message.metadata.dst_node_id for message in messages], grid)
         return messages
 
@@ -90,7 +92,7 @@ class Observed(Strategy):
         roll = self._witness.call_roll(number, lambda: gather(replies))
         factors: Factors = {}
         if self._act is not None:
-            replies, factors = apply(self._act, number, self._witness.observers, roll, replies, _weight_key(self))
+            replies, factors = apply(self._act, number, self._witness.answers(), roll, replies, _weight_key(self))
         arrays, metrics = self.strategy.aggregate_train(server_round + self._shift, replies)
         told = self._show(number, roll, factors, arrays, metrics)
         self._number = self._start = None  # let go of the model's bytes
@@ -113,6 +115,7 @@ class Observed(Strategy):
                     weighted_by=(_weight_key(self),),
                     factors=factors,
                     metrics={} if metrics is None else dict(metrics),
+                    asked=self._shares,
                 ),
             )
         except Exception as error:

@@ -1,6 +1,6 @@
 """What the clients sent: replies with content; error replies and time-outs are clients who were absent."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
@@ -77,6 +77,16 @@ def upload_in(node_id: int, content: RecordDict) -> Upload:
         else:
             said = _words(record) | said  # a weight is a metric: no word of the same name takes its place
     return Upload(node_id, tuple(records), said, ballots, trouble)
+
+
+def nameless_upload(
+    node_id: int, tensors: Sequence[bytes], said: Mapping[str, int | float | str], model: Layers
+) -> Upload:
+    """A reply of the old API, which sends layers without names: they are those of the model, in its order."""
+    if len(tensors) == len(model):
+        return Upload(node_id, (dict(zip(model, tensors, strict=True)),), said)
+    trouble = f"the reply holds {len(tensors)} layers; {len(model)} are wanted, those of the global model in its order"
+    return Upload(node_id, said=said, trouble=trouble)
 
 
 def _words(record: MetricRecord | ConfigRecord) -> dict[str, int | float | str]:

@@ -8,11 +8,12 @@ next message unless there is an evaluation: `finish(result.arrays)` closes it.
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from flwr.app import ArrayRecord, Message, RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Message, RecordDict
 from flwr.serverapp import Grid
 
 from fedcoast.assessors.assessor import Observer
 from fedcoast.flower.assembly import Seen
+from fedcoast.flower.ballots import shares_asked
 from fedcoast.flower.identity import Resolver
 from fedcoast.flower.layers import Layers, Unreadable, layers_of
 from fedcoast.flower.replies import SECURE, Upload, gather
@@ -50,7 +51,9 @@ class Tap(Grid):
         self._number = 0
         self._start: Layers | None = None
         self._uploads: list[Upload] = []
-        self._asked = 0
+        self._asked: set[int] = set()
+        self._server_round: object = None
+        self._shares: frozenset[float] = frozenset()
         self._waiting: set[str] = set()
 
     @property
@@ -96,20 +99,38 @@ class Tap(Grid):
         sent = next((layers for message in messages if (layers := _model_in(message))), None)
         if sent is None:
             return False
-        if self._start is not None and self._uploads and sent.keys() == self._start.keys():
+        if self._ends(sent, training):
             self._close(sent)
         if not training:
             return False
-        if sent != self._start:  # the same model to more nodes, before anyone answered, is the same round
+        if sent != self._start:
             self._rounds += 1
             self._number = self._witness.number(self._rounds)
-            self._start, self._uploads, self._asked = sent, [], 0
+            self._start, self._uploads, self._asked, self._shares = sent, [], set(), frozenset()
+            self._server_round = None
         if any(_model_in(message) != sent for message in training):
             self._start = None
             raise Unreadable("the clients were sent different models, so their updates cannot be compared")
-        self._asked += len(training)
-        self._witness.meet([message.metadata.dst_node_id for message in training], self.grid)
+        self._server_round = _server_round(training, self._server_round)
+        self._asked |= _nodes(training)
+        self._shares |= shares_asked(training)
+        self._witness.meet(_nodes(training), self.grid)
         return True
+
+    def _ends(self, sent: Layers, training: list[Message]) -> bool:
+        """Whether this model is the one after the round: to be evaluated, or to be trained in a round after it.
+
+        The same model for nodes that have not answered, be it one after the other or once more, is the same round.
+        """
+        if self._start is None or not self._uploads or sent.keys() != self._start.keys():
+            return False
+        answered = {upload.node_id for upload in self._uploads}
+        return (
+            not training
+            or sent != self._start
+            or self._server_round not in (None, _server_round(training, self._server_round))
+            or not answered.isdisjoint(_nodes(training))
+        )
 
     def _collect(self, replies: list[Message]) -> None:
         # By the bytes and at once: the strategy may empty or replace what it is given.
@@ -120,8 +141,8 @@ class Tap(Grid):
             return {}
         start, uploads, self._start, self._uploads = self._start, self._uploads, None, []
         roll = self._witness.call_roll(self._number, lambda: uploads)
-        told = self._witness.show(self._number, Seen(start, roll, end, self._weighted_by))
-        return told | {"fedcoast/absent": max(0, self._asked - roll.answered)}
+        told = self._witness.show(self._number, Seen(start, roll, end, self._weighted_by, asked=self._shares))
+        return told | {"fedcoast/absent": len(self._asked - {upload.node_id for upload in uploads})}
 
     def _guarded(self, act: Callable[[], object]) -> object:
         try:
@@ -152,6 +173,17 @@ class Tap(Grid):
         if name == "grid":
             raise AttributeError(name)
         return getattr(self.grid, name)
+
+
+def _nodes(messages: Iterable[Message]) -> set[int]:
+    return {message.metadata.dst_node_id for message in messages}
+
+
+def _server_round(messages: Iterable[Message], unsaid: object) -> object:
+    """The round as the server counts it, if it says so, as Flower's strategies do."""
+    records = [record for message in messages if message.has_content() for record in message.content.values()]
+    said = (record.get("server-round") for record in records if isinstance(record, ConfigRecord))
+    return next((number for number in said if number is not None), unsaid)
 
 
 def _model_in(message: Message) -> Layers | None:

@@ -47,8 +47,15 @@ class TernaryFedAvg(FedAvg):
     """FedAvg by votes: `keep` is the share of each layer that votes (r), `step` how far a vote moves an entry (α).
 
     `step` may be "avg": each client's votes then go as far as the mean of its updates that vote. `buffers` are patterns
-    of layers nobody trains. Everything else is as in Flower's FedAvg. A round's metrics tell the bytes of the uploads
-    (`fedcoast/upload-bytes`) and what whole models would have been (`fedcoast/upload-bytes-whole`).
+    of layers nobody trains. Everything else is as in Flower's FedAvg.
+
+    An upload that would spoil the model of all does not vote: numbers that are not finite, in buffers too, integers
+    that do not fit the model's kind, a step that would carry the model beyond its kind. With "avg" a step that is only
+    far too large counts, as a model that is far too large does in any mean: to bound it would be another way of
+    training. Where clients are not trusted, give `step` a number, which bounds what a vote can do.
+
+    A round's metrics tell the bytes of the uploads (`fedcoast/upload-bytes`) and what whole models would have been
+    (`fedcoast/upload-bytes-whole`).
     """
 
     def __init__(
@@ -103,7 +110,8 @@ class TernaryFedAvg(FedAvg):
             model = layout.read(read_upload(layers, kinds))
             ballots = cast_ballots(layout, start, model, self.keep)
             steps = {entry.name: self._whole_step(start[entry.name], model[entry.name]) for entry in layout.voting}
-            return _Voter(ballots, steps, {entry.name: model[entry.name] for entry in silent}, weight)
+            _check_steps(steps, start)
+            return _Voter(ballots, steps, _carried(silent, start, layers, kinds), weight)
         if upload.ballots.keep != self.keep or upload.ballots.steps.keys() != {entry.name for entry in layout.voting}:
             raise BadSetting(
                 f"votes of keep={self.keep} for {len(layout.voting)} layers are wanted; got keep={upload.ballots.keep}"
@@ -111,8 +119,8 @@ class TernaryFedAvg(FedAvg):
             )
         for entry in layout.voting:
             read_ballot(entry.name, entry.size, layers[entry.name], self.keep)
-        _check_steps(upload.ballots.steps)
-        return _Voter(layers, upload.ballots.steps, _carried(silent, layers, kinds), weight)
+        _check_steps(upload.ballots.steps, start)
+        return _Voter(layers, upload.ballots.steps, _carried(silent, start, layers, kinds), weight)
 
     def _whole_step(self, start: Array, model: Array) -> float:
         return adaptive_step(update_of(start, model), self.keep) if self.step == "avg" else self.step
@@ -151,16 +159,33 @@ def _merged(entry: Entry, voters: Sequence[_Voter]) -> Array:
     return mean(arrays, weights if sum(weights) > 0 else None)
 
 
-def _carried(entries: Sequence[Entry], layers: Layers, kinds: Kinds) -> dict[str, Array]:
-    """The layers beside the votes that cannot vote: of the right shape and kind, or the upload is refused."""
+def _carried(entries: Sequence[Entry], start: Mapping[str, Array], layers: Layers, kinds: Kinds) -> dict[str, Array]:
+    """The layers beside the votes that cannot vote: finite, of the right shape and kind, or the upload is refused."""
     held = {entry.name: layers[entry.name] for entry in entries}
-    return Layout(tuple(entries)).read(read_upload(held, {entry.name: kinds[entry.name] for entry in entries}))
+    read = read_upload(held, {entry.name: kinds[entry.name] for entry in entries})
+    model = Layout(tuple(entries)).read(read, before=start)
+    return {entry.name: _in_kind(entry, model[entry.name]) for entry in entries}
 
 
-def _check_steps(steps: Mapping[str, float]) -> None:
+def _in_kind(entry: Entry, array: Array) -> Array:
+    """Integers of another width in the model's own: of several kinds, the largest may be a float."""
+    same = array if array.dtype == entry.kind else array.astype(entry.kind)
+    if same is not array and not np.array_equal(same, array):
+        raise Unreadable(f"layer {entry.name!r} must hold numbers of {entry.kind}; got others in {array.dtype}")
+    return same
+
+
+def _check_steps(steps: Mapping[str, float], start: Mapping[str, Array]) -> None:
     for name, step in steps.items():
         if not 0 <= step < math.inf:
             raise Unreadable(f"the step of layer {name!r} must be a number ≥ 0; got {step}")
+        before = start[name]
+        with np.errstate(over="ignore"):
+            farthest = max(before.max(), -before.min()) + before.dtype.type(step)
+        if not np.isfinite(farthest):
+            raise Unreadable(
+                f"the step of layer {name!r} must keep the model within the numbers of {before.dtype}; got {step}"
+            )
 
 
 def _weight(upload: Upload, key: str) -> float:

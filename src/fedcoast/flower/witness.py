@@ -6,12 +6,14 @@ written down in `unobserved` and told in the metrics of the round. Training goes
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
 from flwr.serverapp import Grid
 
 from fedcoast.assessors import Assessor
+from fedcoast.assessors.assessment import Assessment
 from fedcoast.assessors.assessor import Observer
 from fedcoast.errors import BadSetting, FedcoastError
 from fedcoast.flower.assembly import Seen, assemble
@@ -45,6 +47,7 @@ class Witness:
         self._kinds: Kinds | None = None
         self._last: Round | None = None
         self._alone = False
+        self._silent: dict[str, str] = {}
         self._catch_up()
         self._before, self._last_server_round = self.last_round, 0
 
@@ -90,7 +93,26 @@ class Witness:
             "fedcoast/observed": int(somebody and number not in self.unobserved),
             "fedcoast/answered": seen.roll.answered,
         }
-        return told | (self._guarded("the scores were not read", lambda: self._scores(number)) or {})
+        for label, answer in self.answers().items():
+            scores = self._guarded(f"the scores of {label} were not read", partial(self._scores, number, label, answer))
+            told |= scores or {}
+        return told
+
+    def answers(self) -> dict[str, Assessment]:
+        """What the assessors say so far; one that cannot answer yet is left out, and its reason is told once."""
+        answers: dict[str, Assessment] = {}
+        for label, observer in self.observers.items():
+            if not isinstance(observer, Assessor):
+                continue
+            try:
+                answers[label] = observer.assessment()
+                self._silent.pop(label, None)
+            except Exception as error:
+                if self._silent.get(label) != str(error):
+                    expected = isinstance(error, FedcoastError)
+                    _log.warning("%s has no answer: %s", label, error, exc_info=None if expected else error)
+                self._silent[label] = str(error)
+        return answers
 
     def refuse(self, number: int, reason: str) -> None:
         """Note that nobody will see this round; once is enough for a reason."""
@@ -132,20 +154,17 @@ class Witness:
         expected = error is None or isinstance(error, FedcoastError)
         _log.warning("round %d was not observed by %s: %s", number, label, reason, exc_info=None if expected else error)
 
-    def _scores(self, number: int) -> Metrics:
-        told: Metrics = {}
-        for label, observer in self.observers.items():
-            if not isinstance(observer, Assessor):
-                continue
-            answer = observer.assessment()
-            told[f"fedcoast/{label}/pending"] = [int(pending) for pending in answer.pending]
-            told[f"fedcoast/{label}/quarantined"] = len(answer.quarantined.get(number, {}))
-            if self._nobody_to_compare(answer.clients):
-                continue
-            for client, score in answer.scores.items():
-                if np.isfinite(score):  # JSON knows no NaN, and a MetricRecord no NumPy numbers
-                    told[f"fedcoast/{label}/score/{client}"] = score if type(score) is int else float(score)
-                    told[f"fedcoast/{label}/seen/{client}"] = int(answer.seen[client])
+    def _scores(self, number: int, label: str, answer: Assessment) -> Metrics:
+        told: Metrics = {
+            f"fedcoast/{label}/pending": [int(pending) for pending in answer.pending],
+            f"fedcoast/{label}/quarantined": len(answer.quarantined.get(number, {})),
+        }
+        if self._nobody_to_compare(answer.clients):
+            return told
+        for client, score in answer.scores.items():
+            if np.isfinite(score):  # JSON knows no NaN, and a MetricRecord no NumPy numbers
+                told[f"fedcoast/{label}/score/{client}"] = score if type(score) is int else float(score)
+                told[f"fedcoast/{label}/seen/{client}"] = int(answer.seen[client])
         return told
 
     def _nobody_to_compare(self, clients: Sequence[object]) -> bool:
