@@ -76,13 +76,14 @@ def kill_one_at_work(started):
             except OSError:
                 continue
             pid = int(process.name)
-            if title.startswith(b"ray::fedcoast shard") and started.pid in _ancestors(pid):
+            if title.startswith(b"ray::fedcoast shard") and started.pid in ancestors(pid):
                 os.kill(pid, signal.SIGKILL)
                 return pid
     return None
 
 
-def _ancestors(pid):
+def ancestors(pid):
+    """The processes that a process comes from, its parent first."""
     line = []
     while pid > 1:
         try:
