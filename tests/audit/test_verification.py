@@ -1,17 +1,21 @@
 """Answers, reports and ledgers against the recording they speak of, and `fedcoast verify` as a user calls it."""
 
 import json
+from dataclasses import replace
+from itertools import islice
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
 from audit.runs import answer, coast, record, without_chain
-from fedcoast import METHODS, BadFile, BadSetting, CoAst, FedcoastError, replay
+from fedcoast import METHODS, BadFile, BadSetting, CoAst, FedcoastError, Recorder, replay
+from fedcoast.assessors import FedPCA
 from fedcoast.assessors.remaking import remade
 from fedcoast.audit import verify
 from fedcoast.cli import auditing, reporting
-from federations import show
+from fedcoast.rounds.tensors import read_tensors, write_tensors
+from federations import federation, show
 
 app = typer.Typer()
 app.command()(auditing.verify)
@@ -176,6 +180,90 @@ def test_a_ledger_with_another_credit_is_found(run):
     (finding,) = verify(run).findings
     assert finding.file.endswith("coast.state")
     assert "says ledger.credits[0]" in finding.what
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"past": 0}, {"drift": "votes"}, {"drift": "votes", "past": 0}, {"baseline": "idle"}, {"horizon": 4}],
+)
+def test_a_ledger_whose_rounds_were_spilled_is_as_true_as_one_without(run, tmp_path, options):
+    spilled = set()
+    for memory in range(0, 1500, 300):  # all of the rounds, or some of them
+        assessor = CoAst(**{"keep": 0.3, "horizon": 2, **options}, spill=tmp_path / str(memory), memory=memory)
+        show(assessor, replay(run))
+        assessor.save(run / "coast.state")
+        _, state = read_tensors(run / "coast.state")
+        spilled.add(tuple(one["sheaf"] is not None for one in state["facts"]["pending"]))
+        found = verify(run)
+        assert found.agrees, (memory, found.findings)
+        assert "coast.state: its ledger follows from the rounds up to 5" in found.confirmed[0]
+    assert any(all(of) for of in spilled)
+    assert any(len({*of}) == 2 for of in spilled)
+
+
+@pytest.mark.parametrize(
+    ("forge", "said"),
+    [
+        (
+            lambda state: state["facts"]["pending"][1]["sheaf"]["parts"][0].update(crc=7),
+            "facts.pending[1].held[0][2] 7;",
+        ),
+        (lambda state: state["facts"]["pending"][0]["sheaf"]["parts"][-1].update(crc=7), "facts.pending[0].held["),
+        (lambda state: state["facts"]["pending"][1]["clients"].reverse(), "says facts.pending[1].clients[0]"),
+        (lambda state: state["facts"]["pending"][1].update(sheaf={}), "says facts.pending[1].sheaf {}"),
+        (lambda state: state["facts"]["pending"][1]["sheaf"].update(parts=3), "says facts.pending[1].sheaf {"),
+        (lambda state: state["facts"]["pending"][1].update(trace=10**12), "says facts.pending[1].trace 10000"),
+        (lambda state: state["facts"].update(before=False), "says facts.before False"),
+        (lambda state: state["ledger"]["credits"][0][1][0].__setitem__(1, 10**6), "says ledger.credits[0][1][0][1]"),
+        (lambda state: state.update(last_round="5"), "does not say which round was the last"),
+    ],
+)
+def test_a_forged_ledger_is_found_although_its_rounds_were_spilled(run, tmp_path, forge, said):
+    assessor = CoAst(keep=0.3, horizon=2, spill=tmp_path / "spilled")
+    show(assessor, replay(run))
+    assessor.save(run / "coast.state")
+    arrays, state = read_tensors(run / "coast.state")
+    forge(state)
+    write_tensors(run / "coast.state", {name: (array, array.dtype.name) for name, array in arrays.items()}, state)
+    found = [finding.what for finding in verify(run).findings]
+    assert any(said in what for what in found), found
+
+
+def test_a_spilled_ledger_with_another_array_is_found(run, tmp_path):
+    assessor = CoAst(keep=0.3, horizon=2, spill=tmp_path / "spilled")
+    show(assessor, replay(run))
+    assessor.save(run / "coast.state")
+    arrays, state = read_tensors(run / "coast.state")
+    arrays["1.followed"][0, 0] += 1
+    write_tensors(run / "coast.state", {name: (array, array.dtype.name) for name, array in arrays.items()}, state)
+    (finding,) = verify(run).findings
+    assert finding.what == "holds other arrays than follow from the recording"
+
+
+def test_an_answer_may_know_clients_from_rounds_that_gave_nobody_credit(tmp_path):
+    """Fed-PCA gives none where one client answered alone."""
+    crowd = list(federation(seed=4, rounds=6, clients=("ann", "bob", "cid")))
+    with Recorder(tmp_path / "run") as recorder:
+        for round in crowd:
+            alone = {2: "dora", 4: "emil", 5: "fay"}.get(round.number)
+            recorder.observe(round if alone is None else replace(round, local={alone: round.local["ann"]}))
+    for last in range(7):
+        assessor = FedPCA(bonus=4)
+        show(assessor, islice(replay(tmp_path / "run"), last))
+        (tmp_path / "answer.json").write_text(assessor.assessment().to_json())
+        found = verify(tmp_path / "run", [tmp_path / "answer.json"])
+        assert found.agrees, (last, found.findings)
+        until = f" up to {last}" if last else ""
+        assert f"its answer follows from the rounds{until}, by fed-pca(" in found.confirmed[0]
+        forged = json.loads((tmp_path / "answer.json").read_text())
+        forged["clients"].append({"name": "zoe", "type": "str"})
+        for key in ("scores", "seen", "mean", "ranks"):
+            forged[key].append(0)
+        for row in forged["credits"].values():
+            row.append(None)
+        (tmp_path / "answer.json").write_text(json.dumps(forged))
+        (finding,) = verify(tmp_path / "run", [tmp_path / "answer.json"]).findings
+        assert "'zoe'; in the recording they are" in finding.what
 
 
 def test_a_true_report_is_not_blamed_for_a_recording_that_was_changed(run, report):

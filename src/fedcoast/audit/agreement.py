@@ -2,50 +2,90 @@
 
 import json
 import math
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from fedcoast.assessors.assessor import Assessor
 from fedcoast.assessors.remaking import remade
 from fedcoast.audit.papers import Claim
+from fedcoast.audit.states import compared_states
 from fedcoast.errors import BadSetting, FedcoastError
+from fedcoast.reports.seal import last_round
 from fedcoast.rounds.round import Round
-from fedcoast.rounds.tensors import read_tensors
 
 MOST_NAMED = 5
 ROUNDING = 1e-9  # sums of floats may differ this much between machines
 
+_END_UNSAID = ("answer", "report")  # do not say which round was the last that was seen
 _BY_CLIENT = {"scores": "score", "seen": "rounds seen", "mean": "mean", "ranks": "rank"}
 _BY_ROUND = {"credits": "credit", "quarantined": "quarantine"}
 
 
-def differences(rounds: Iterable[Round], claims: Sequence[Claim]) -> list[list[str]]:
-    """For each claim, what differs from what follows from the rounds; they are read once for all claims."""
-    found: list[list[str]] = [[] for _ in claims]
-    assessors: dict[int, Assessor] = {}
-    for place, claim in enumerate(claims):
-        try:
-            assessors[place] = remade(claim.method, claim.settings)
-        except BadSetting as error:
-            found[place] = [f"cannot be checked: {error}"]
+def differences(rounds: Iterable[Round], claims: Sequence[Claim]) -> list[tuple[Claim, list[str]]]:
+    """Each claim with what differs from what follows from the rounds; they are read once for all claims.
+
+    An answer or report that agrees comes back with the last round that was needed for it.
+    """
+    checks = [_Check(claim) for claim in claims]
     try:
-        for round in rounds if assessors else ():
-            for place, assessor in list(assessors.items()):
-                if round.number > _until(claims[place]):
-                    continue
-                try:
-                    assessor.observe(round)
-                except FedcoastError as error:
-                    found[place] = [f"cannot be checked: {error}"]
-                    del assessors[place]
+        for round in rounds if any(check.assessor is not None for check in checks) else ():
+            for check in checks:
+                check.show(round)
     except FedcoastError as error:
-        return [of or [f"cannot be checked: {error}"] for of in found]
-    for place, assessor in assessors.items():
-        found[place] = _named(_compared(claims[place], assessor))
-    return found
+        for check in checks:
+            check.fail(error)
+    for check in checks:
+        check.show(None)
+    return [(check.claim, check.found) for check in checks]
+
+
+class _Check:
+    """A claim, and an assessor of its settings that is shown the same rounds, until what differs is known.
+
+    An answer does not say which round was the last that its method saw, only which was the last that left a trace: a
+    round in which nobody gets credit leaves no more than names. So it may agree after any round before the next trace.
+    """
+
+    def __init__(self, claim: Claim) -> None:
+        self.claim = claim
+        self.found: list[str] = []
+        self.assessor: Assessor | None = None
+        try:
+            self.assessor = remade(claim.method, claim.settings)
+        except BadSetting as error:
+            self.found = [f"cannot be checked: {error}"]
+
+    def show(self, round: Round | None) -> None:
+        """All rounds of the recording, one after the other, and then None."""
+        try:
+            later = round is None or round.number > _until(self.claim)
+            if later:
+                self._compare()
+            if self.assessor is None or round is None:
+                return
+            self.assessor.observe(round)
+            if later and last_round(self.assessor.assessment()) != self.claim.last_round:
+                self.assessor = None
+        except FedcoastError as error:
+            self.fail(error)
+
+    def fail(self, error: FedcoastError) -> None:
+        """Nothing more can be shown or compared."""
+        if self.assessor is not None:
+            self.found, self.assessor = self.found or [f"cannot be checked: {error}"], None
+
+    def _compare(self) -> None:
+        """With the rounds so far; of a claim that never agrees the first differences are told."""
+        if self.assessor is None:
+            return
+        now = _named(_compared(self.claim, self.assessor))
+        self.found = now and (self.found or now)
+        if not now and self.claim.kind in _END_UNSAID:
+            self.claim = replace(self.claim, last_round=self.assessor.last_round)
+        if not now or self.claim.kind not in _END_UNSAID:
+            self.assessor = None
 
 
 def _until(claim: Claim) -> float:
@@ -64,10 +104,10 @@ def _compared(claim: Claim, assessor: Assessor) -> Iterator[str]:
     if claim.kind == "record of credits":
         yield from _compared_credits(claim.said["credits"], assessor.assessment().credits)
         return
-    if claim.last_round != assessor.last_round:
+    if (-1 if assessor.last_round is None else assessor.last_round) < _until(claim):
         yield f"speaks of rounds up to {claim.last_round}; the recording has them up to {assessor.last_round}"
     if claim.kind == "ledger":
-        yield from _compared_states(claim.file, assessor)
+        yield from compared_states(claim.file, assessor)
     else:
         yield from _compared_answers(claim, json.loads(assessor.assessment().to_json()))
 
@@ -121,37 +161,6 @@ def _rows(what: str, said: object, now: Sequence[object] | None, names: Sequence
     for name, old, new in zip(names, said, now, strict=True):
         if not _same(old, new):
             yield f"{what} of {name} is {old!r}; {new!r} follows from the recording"
-
-
-def _compared_states(file: Path, assessor: Assessor) -> Iterator[str]:
-    with tempfile.TemporaryDirectory() as folder:
-        again = Path(folder) / "state"
-        assessor.save(again)
-        if again.read_bytes() == file.read_bytes():
-            return
-        (theirs, said), (ours, now) = read_tensors(file), read_tensors(again)
-    if said != now:
-        yield from _differing("", said, now)
-    elif theirs.keys() != ours.keys() or any(_bytes(theirs[name]) != _bytes(ours[name]) for name in ours):
-        yield "holds other arrays than follow from the recording"
-    else:
-        yield "holds what follows from the recording, in other bytes than this fedcoast writes"
-
-
-def _bytes(array: Any) -> bytes:
-    return bytes(getattr(array, "widened", array).tobytes())
-
-
-def _differing(where: str, said: Any, now: Any) -> Iterator[str]:
-    """The places at which two JSON documents differ."""
-    if isinstance(said, dict) and isinstance(now, dict):
-        for key in dict.fromkeys((*now, *said)):
-            yield from _differing(f"{where}{'.' if where else ''}{key}", said.get(key), now.get(key))
-    elif isinstance(said, list) and isinstance(now, list) and len(said) == len(now):
-        for place, (old, new) in enumerate(zip(said, now, strict=True)):
-            yield from _differing(f"{where}[{place}]", old, new)
-    elif said != now:
-        yield f"says {where} {said!r}; {now!r} follows from the recording"
 
 
 def _same(said: object, now: object) -> bool:

@@ -18,11 +18,15 @@ MADE_BY_KILLS = "what a kill left half written; it is removed when recording goe
 
 @dataclass
 class Walk:
-    """What was found on the way: heads by round, rounds without a link, files and bytes that are as recorded."""
+    """What was found on the way: heads by round, rounds without a link, files and bytes that are as recorded.
+
+    `beginning` is the hash that the first link goes on from: the head of the run when it had no rounds.
+    """
 
     findings: list[Finding] = field(default_factory=list)
     heads: dict[int, str] = field(default_factory=dict)
     head: str | None = None
+    beginning: str | None = None
     last_round: int | None = None
     unlinked: list[int] = field(default_factory=list)
     outside: dict[str, str] = field(default_factory=dict)
@@ -47,13 +51,17 @@ def follow(folder: Path) -> Walk:
         _check_files(folder, rounds[number], link, walk)
         before.append(number)
     walk.rounds, walk.last_round = len(rounds), max(rounds, default=None)
-    walk.head = walk.heads.get(walk.last_round) if walk.last_round is not None else _nothing_yet(folder)
+    walk.beginning = _beginning(folder, rounds, links)
+    walk.head = walk.heads.get(walk.last_round) if walk.last_round is not None else walk.beginning
     return walk
 
 
-def _nothing_yet(folder: Path) -> str | None:
-    """The head of a run without rounds: the first link will go on from run.json."""
-    return content(folder / ABOUT).sha256 if _began_with_chain(folder) else None
+def _beginning(folder: Path, rounds: Mapping[int, Path], links: Mapping[int, Link]) -> str | None:
+    """The hash of run.json, which the first link goes on from, or will: the head of a run without rounds."""
+    if not rounds:
+        return content(folder / ABOUT).sha256 if _began_with_chain(folder) else None
+    first = next(iter(links.values()), None)
+    return first.previous if first is not None and first.after is None else None
 
 
 def _path(number: int, file: str = "") -> Path:

@@ -95,6 +95,8 @@ def _ledger(file: Path) -> Claim:
     try:
         if header["format"] != STATE_FORMAT:
             raise BadFile(f"{file} holds no state of an assessor")
+        if not isinstance(header["last_round"], int | None):
+            raise BadFile(f"{file} does not say which round was the last; it was altered")
         return Claim(file, "ledger", header["method"], dict(header["settings"]), header["last_round"], header["ledger"])
     except (KeyError, TypeError, ValueError) as error:
         raise BadFile(f"{file} holds no state of an assessor ({error!r})") from error

@@ -65,7 +65,7 @@ def verify(folder: str | Path, papers: Iterable[str | Path] = (), head: str | No
     confirmed: list[str] = []
     sound = not walk.findings  # else a claim that no longer follows from it need not be what was changed
     claims = _claims(folder, [Path(paper) for paper in papers], walk)
-    for claim, found in zip(claims, differences(replay(folder), claims) if sound else [[]] * len(claims), strict=True):
+    for claim, found in differences(replay(folder), claims) if sound else [(claim, []) for claim in claims]:
         _check_claim(claim, found, walk, confirmed if sound else [])
     if wanted is not None:
         _check_head(wanted, walk, confirmed)
@@ -138,10 +138,11 @@ def _check_claim(claim: Claim, found: list[str], walk: Walk, confirmed: list[str
 
 def _check_head(wanted: str, walk: Walk, confirmed: list[str]) -> None:
     at = next((number for number, found in walk.heads.items() if found == wanted), None)
-    if at is None:
+    if at is None and wanted != walk.beginning:
         what = f"no link has the head {wanted[:12]}…: rounds were cut off at the end, or the chain was written anew"
         walk.findings.append(Finding(ROUNDS, what))
     else:
-        since = sum(number > at for number in walk.heads)
+        since = sum(at is None or number > at for number in walk.heads)
         grown = f"; {since} rounds were added since" if since else ""
-        confirmed.append(f"the head that was kept is the link of round {at}{grown}")
+        where = f"that of {ABOUT}, from before the first round" if at is None else f"the link of round {at}"
+        confirmed.append(f"the head that was kept is {where}{grown}")

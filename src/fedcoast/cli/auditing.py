@@ -47,7 +47,8 @@ def _told(found: Verification) -> list[str]:
     lines += [f"not checked: {file}, since the recording is not what it was" for file in found.unchecked]
     lines += [f"outside of the chain: {path} ({why})" for path, why in found.outside.items()]
     if found.head is not None:
-        lines.append(f"head after round {found.last_round}: {found.head}")
+        where = "before the first round" if found.last_round is None else f"after round {found.last_round}"
+        lines.append(f"head {where}: {found.head}")
     if found.agrees:
         size = f"{found.rounds:,} rounds, {found.files:,} files, {found.bytes:,} bytes"
         lines.append(f"{found.folder} is as it was recorded: {size}.")

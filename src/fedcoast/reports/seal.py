@@ -65,7 +65,7 @@ def _seal(account: Account, rest: str) -> dict[str, Any]:
 
 
 def last_round(assessment: Assessment) -> int | None:
-    """The last round that an assessment knows of."""
+    """The last round that left a trace in an assessment; later ones may have been seen that gave nobody credit."""
     return max({*assessment.credits, *assessment.pending, *assessment.quarantined}, default=None)
 
 

@@ -1,0 +1,74 @@
+"""Whether the saved state of an assessor is the one that follows from a recording."""
+
+import tempfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fedcoast.assessors.assessor import Assessor
+from fedcoast.rounds.tensors import read_tensors
+
+
+def compared_states(file: Path, assessor: Assessor) -> Iterator[str]:
+    """What a saved state says otherwise than the assessor that was shown the rounds, or in other bytes.
+
+    Rounds that lie in the folder of `spill` are told by the checksums that the state names: spilling changes no bit.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        again = Path(folder) / "state"
+        assessor.save(again)
+        if again.read_bytes() == file.read_bytes():
+            return
+        (theirs, said), (ours, now) = read_tensors(file), read_tensors(again)
+    try:
+        spilled = any(one["sheaf"] is not None for one in said["facts"]["pending"])
+        if spilled:
+            said, now = _wherever_held(said, theirs), _wherever_held(now, ours)
+    except (KeyError, TypeError, AttributeError):  # not as CoAst, the only one that spills, writes it
+        spilled = False
+    if said != now:
+        yield from _differing("", said, now)
+    elif theirs.keys() != ours.keys() or any(_bytes(theirs[name]) != _bytes(ours[name]) for name in ours):
+        yield "holds other arrays than follow from the recording"
+    elif not spilled:
+        yield "holds what follows from the recording, in other bytes than this fedcoast writes"
+
+
+def _wherever_held(state: Any, arrays: dict[str, Any]) -> Any:
+    """A state of CoAst with a checksum for every array that a round holds, and these taken out of `arrays`.
+
+    Of the round before those that are pending only the trace counts; a file keeps all, since it stays one piece.
+    """
+    facts, pending = state["facts"], []
+    for place, one in enumerate(facts["pending"]):
+        if one["sheaf"] is None:
+            held = [_summed(arrays.pop(f"{place}.claim.{seat}")) for seat in range(len(one["clients"]))]
+            held += [_summed(arrays.pop(f"{place}.idle"))] if one["idle"] else []
+            held += [_summed(arrays.pop(f"{place}.trace.{layer}")) for layer in range(one["trace"])]
+        else:
+            held = [[part["type"], part["shape"], part["crc"]] for part in one["sheaf"]["parts"]]
+        if place == 0 and facts["before"]:
+            one, held = {**one, "clients": [], "idle": False}, held[len(held) - one["trace"] :]
+        pending.append({**one, "sheaf": None, "held": held})
+    return {**state, "facts": {**facts, "pending": pending}}
+
+
+def _summed(array: Any) -> list[Any]:
+    return [array.dtype.str, list(array.shape), zlib.crc32(array.tobytes())]
+
+
+def _bytes(array: Any) -> bytes:
+    return bytes(getattr(array, "widened", array).tobytes())
+
+
+def _differing(where: str, said: Any, now: Any) -> Iterator[str]:
+    """The places at which two JSON documents differ."""
+    if isinstance(said, dict) and isinstance(now, dict):
+        for key in dict.fromkeys((*now, *said)):
+            yield from _differing(f"{where}{'.' if where else ''}{key}", said.get(key), now.get(key))
+    elif isinstance(said, list) and isinstance(now, list) and len(said) == len(now):
+        for place, (old, new) in enumerate(zip(said, now, strict=True)):
+            yield from _differing(f"{where}[{place}]", old, new)
+    elif said != now:
+        yield f"says {where} {said!r}; {now!r} follows from the recording"
