@@ -74,12 +74,20 @@ def test_csv_has_a_row_a_client_and_a_column_a_round():
     assert rows[2] == 'bob,str,3,-2,-2.0,1,1,coast,"{""keep"": 0.1}",-2,quarantined: late,'
 
 
+def changed(key, value):
+    return json.dumps({**json.loads(SMALL.to_json()), key: value})
+
+
 @pytest.mark.parametrize("text", [
     "", "{}", "[]", "null", "3", "{", "[" * 100_000, '{"format": "fedcoast-assessment"}',
     '{"format": "other", "version": 1}', '{"format": "fedcoast-assessment", "version": 2}', SMALL.to_json()[:-20],
     SMALL.to_json().replace('"int"', '"float"'), SMALL.to_json().replace('"7"', '"seven"'),
     SMALL.to_json().replace('"1": [', '"one": ['), SMALL.to_json().replace('"scores": [', '"scores": [1,'),
     SMALL.to_json().replace('"pending": [', '"pending": 3, "x": ['),
+    *(changed(key, [value, 1, 1]) for key in ("scores", "seen") for value in (None, "3", True, [])),
+    changed("scores", [float("nan"), 1, 1]), changed("credits", {"1": ["3", None, None]}),
+    changed("quarantined", {"1": [3, None, None]}), changed("method", None), changed("settings", []),
+    changed("pending", ["3"]),
 ])  # fmt: skip
 def test_json_that_is_no_assessment_is_refused_by_our_own_error(text):
     with pytest.raises(BadFile):
@@ -90,6 +98,7 @@ def test_json_that_is_no_assessment_is_refused_by_our_own_error(text):
     "", "client", "a,b,c\n1,2,3\n", SMALL.to_csv().splitlines()[0], SMALL.to_csv().replace("7,int", "seven,int"),
     SMALL.to_csv().replace("round 1", "round one"), SMALL.to_csv().replace("round 1", "first"),
     SMALL.to_csv().replace(",3,1.5,2,", ",3,1.5,two,"), SMALL.to_csv() + "x\n", SMALL.to_csv() + '\n"a\rb\n',
+    SMALL.to_csv().replace(",3,1.5,2,", ",nan,1.5,2,"), SMALL.to_csv().replace('"{""keep"": 0.1}"', "3"),
     SMALL.to_csv().replace("{", "("), SMALL.to_csv() + "a\rb", "x" * 200_000, SMALL.to_csv().replace("round 1", ""),
 ])  # fmt: skip
 def test_csv_that_is_no_assessment_is_refused_by_our_own_error(text):

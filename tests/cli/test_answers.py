@@ -66,6 +66,9 @@ def test_csv_is_the_whole_answer(run):
         (["--target", "pruned", "--horizon", "1"], {"target": "pruned", "horizon": 1}),
         (["--drift", "votes", "--baseline", "none"], {"drift": "votes", "baseline": "none"}),
         (["--layers", "layer1"], {"layers": ["layer1"]}),
+        (["--layers", "layer1, layer*"], {"layers": ["layer1", "layer*"]}),
+        (["--layers", "all"], {"layers": "all"}),
+        (["--layers", "ends"], {"layers": "ends"}),
         (["--rounds", "1:"], {"rounds": slice(1, None)}),
         (["--rounds=-1:"], {"rounds": slice(-1, None)}),
         (["--tail", "truncate"], {"tail": "truncate"}),
@@ -168,3 +171,13 @@ def test_a_bad_upload_is_counted_and_the_others_ranked(tmp_path):
     assert "must be finite; got nan" in answer.quarantined[2]["c2"]
     assert answer.seen == {"c1": 2, "c2": 1, "c3": 2}
     assert "quarantined" in within("assess", tmp_path, "--keep", "0.5").stdout
+
+
+def test_a_name_that_is_no_text_is_written_to_a_strict_pipe(tmp_path):
+    with Recorder(tmp_path) as recorder:
+        for round in fixture_a.rounds("observer"):
+            local = {"b\udce9rlin" if client == "c1" else client: model for client, model in round.local.items()}
+            recorder.observe(Round(round.number, round.start, local, round.end))
+    done = fedcoast("assess", tmp_path, "--keep", "0.5", "--csv", PYTHONIOENCODING="utf-8:strict")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert r"b\udce9rlin,str,1,4" in done.stdout

@@ -17,6 +17,7 @@ from fedcoast import Assessment, BadSetting
 from fedcoast.assessors import CGSV, Cosine
 from fedcoast.errors import MissingExtra
 from fedcoast.reports import browser, plots
+from fedcoast.reports.account import account
 from fedcoast.reports.forms import to_csv, to_json, write
 from fedcoast.reports.markdown import markdown
 from fedcoast.reports.page import live_page, page, plotly_js, view
@@ -287,6 +288,14 @@ def test_markdown_has_the_ranking_and_escapes_names():
     assert re.search("\u2068.*\u2069", text)
     ranking = text[text.index("| rank |") :].split("\n\n")[0].splitlines()
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in ranking} == {ranking[0].count("|")}
+
+
+def test_no_name_begins_a_row_of_its_own_in_csv():
+    names = ["evil\r=1+1", "evil\n=1+1", "ann"]
+    scores = dict(zip(names, (3, 2, 1), strict=True))
+    told = account(Assessment("mine", scores, {1: scores}, seen=dict.fromkeys(names, 1)))
+    rows = list(csv.reader(io.StringIO(to_csv(told), newline="")))
+    assert [row[0] for row in rows] == ["client", *names]
 
 
 def test_csv_has_the_assessment_and_what_the_report_adds(record):

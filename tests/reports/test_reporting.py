@@ -114,6 +114,9 @@ def test_too_few_rounds_make_a_report_and_a_code(run, tmp_path):
         (["report", "RUN/run.json", "--methods", "norm"], "an answer that was given already"),
         (["report", "RUN/run.json", "--keep", "0.5"], "--horizon need the run"),
         (["report", "RUN/run.json"], "a fedcoast-assessment of version 1 is wanted"),
+        (["report", "RUN", "-o", "RUN/run.json/x.md"], "x.md cannot be written ("),
+        (["report", "RUN", "-o", "RUN/run.json/deeper/x.md"], "x.md cannot be written ("),
+        (["report", "RUN", "-o", "x" * 252 + ".md"], "x.md cannot be written ("),
         (["serve", "RUN", "--host", "0.0.0.0"], "can be reached from other machines"),
         (["serve", "RUN", "--token", "short"], "at least 16 printable"),
         (["serve", "RUN", "--port", "99999"], "cannot listen on 127.0.0.1, port 99999"),
@@ -129,3 +132,12 @@ def test_a_terminal_can_be_shown_what_there_is(run):
     done = fedcoast("watch", run, "--once", "--keep", 0.5)
     assert done.exit_code == 0
     assert done.stdout.index("│ c1") < done.stdout.index("│ c2") < done.stdout.index("│ c3")
+
+
+@pytest.mark.parametrize("form", ["html", "md", "csv", "json"])
+def test_a_name_that_is_no_text_is_reported_in_every_form(tmp_path, form):
+    names = ["b\udce9rlin", "\ud800", "oslo"]  # a file's name need not be UTF-8
+    answer = Assessment("mine", dict.fromkeys(names, 1), {1: dict.fromkeys(names, 1)}, seen=dict.fromkeys(names, 1))
+    (tmp_path / "answer.json").write_text(answer.to_json())
+    assert fedcoast("report", tmp_path / "answer.json", "-o", tmp_path / f"r.{form}").exit_code == 0
+    assert "udce9rlin" in (tmp_path / f"r.{form}").read_text(encoding="utf-8")

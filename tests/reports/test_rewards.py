@@ -185,6 +185,13 @@ def test_names_are_text_in_tables_and_no_formula_in_csv():
     assert list(csv.reader(io.StringIO(paid.to_csv())))[1][0] == "'" + rude
 
 
+def test_no_name_begins_a_row_of_its_own_in_a_payment_file():
+    rude = ["evil\r=1+1", "evil\n=1+1", "evil\r\n=1+1"]
+    paid = rewards(assessed({**dict.fromkeys(rude, 5), "ann": 1}), budget=10)
+    rows = list(csv.reader(io.StringIO(paid.to_csv(), newline="")))
+    assert sorted(row[0] for row in rows[1:]) == sorted([*rude, "ann"])
+
+
 def test_a_thousand_clients_are_paid_to_the_cent():
     rng = np.random.default_rng(0)
     scores = {n: float(score) for n, score in enumerate(rng.normal(size=1000))}
@@ -218,6 +225,14 @@ def test_a_saved_answer_is_paid_like_the_run(run, tmp_path):
     options = ("--rule", "rank", "--budget", "0.05", "--csv")
     paid = [asked(tmp_path / name, *options).stdout for name in ("answer.json", "answer.csv")]
     assert paid[0] == paid[1] == rewards(answer, rule="rank", budget="0.05").to_csv()
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_names_in_a_saved_answer_keep_their_line_ends(tmp_path, form):
+    odd = assessed({"a\rb": 3, "a\r\nb": 2, "a\nb": 1})
+    file = tmp_path / f"answer.{form}"
+    file.write_bytes((odd.to_json() if form == "json" else odd.to_csv()).encode())
+    assert rewarding.answer(file).scores == odd.scores
 
 
 def test_the_command_refuses_what_the_function_refuses(run, tmp_path):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from fedcoast.assessors.options import is_number
 from fedcoast.errors import BadFile, Client
 from fedcoast.formulas.ranking import paper_ranks, spearman
 from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
@@ -98,7 +99,7 @@ class Assessment:
             if data["format"] != FORMAT or data["version"] != VERSION:
                 raise BadFile(f"a {FORMAT} of version {VERSION} is wanted; got {data['format']} {data['version']}")
             clients = [client_from_json(client) for client in data["clients"]]
-            return cls(
+            answer = cls(
                 method=data["method"],
                 settings=data["settings"],
                 scores=dict(zip(clients, data["scores"], strict=True)),
@@ -107,6 +108,7 @@ class Assessment:
                 credits={int(n): _present(clients, row) for n, row in data["credits"].items()},
                 quarantined={int(n): _present(clients, row) for n, row in data["quarantined"].items()},
             )
+            return _checked(answer)
         except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
             if isinstance(error, BadFile):
                 raise
@@ -116,11 +118,11 @@ class Assessment:
         """One row a client, best first; a column for each round holds its credit, or why it was quarantined."""
         numbers = sorted({*self.credits, *self.pending, *self.quarantined})
         heads = [f"round {n}" + (" pending" if n in self.pending else "") for n in numbers]
-        rows = [_row(_COLUMNS + heads)]
+        rows = [csv_row(_COLUMNS + heads)]
         settings, mean, ranks = json.dumps(self.settings), self.mean, self.ranks
         for client in self.ranking:
             fixed = [
-                _escape(str(client)),
+                csv_name(client),
                 type(client).__name__,
                 ranks[client],
                 repr(self.scores[client]),
@@ -130,7 +132,7 @@ class Assessment:
                 self.method,
                 settings,
             ]
-            rows.append(_row(fixed + [self._cell(number, client) for number in numbers]))
+            rows.append(csv_row(fixed + [self._cell(number, client) for number in numbers]))
         return "".join(rows)
 
     def _cell(self, number: int, client: Client) -> str:
@@ -161,7 +163,7 @@ class Assessment:
                         reasons.setdefault(int(head[1]), {})[client] = cell.removeprefix("quarantined: ")
                     elif cell:
                         given.setdefault(int(head[1]), {})[client] = _number(cell)
-            return cls(
+            answer = cls(
                 method=rows[1][7],
                 settings=json.loads(rows[1][8]),
                 scores=scores,
@@ -170,6 +172,7 @@ class Assessment:
                 credits=given,
                 quarantined=reasons,
             )
+            return _checked(answer)
         except (ValueError, IndexError) as error:
             raise BadFile(f"this is not an assessment in CSV ({error})") from error
 
@@ -224,16 +227,40 @@ def printable(client: Client) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(client))
 
 
+def _checked(answer: Assessment) -> Assessment:
+    """The same answer, once everything in it is of the type it should be: a file may hold anything."""
+    for row in (answer.scores, answer.seen, *answer.credits.values()):
+        for client, value in row.items():
+            if not is_number(value):
+                raise ValueError(f"client {client!r} has {value!r} where a number is wanted")
+    if not all(isinstance(reason, str) for of in answer.quarantined.values() for reason in of.values()):
+        raise ValueError("the reasons of a quarantine are text")
+    if not isinstance(answer.method, str) or not isinstance(answer.settings, dict):
+        raise ValueError("it does not say which method it is of, with which settings")
+    if not all(type(number) is int for number in answer.pending):
+        raise ValueError("pending rounds are numbers")
+    return answer
+
+
 def _present(clients: list[Client], row: Iterable[Any]) -> dict[Client, Any]:
     return {client: cell for client, cell in zip(clients, row, strict=True) if cell is not None}
 
 
-def _escape(text: str) -> str:
-    # A spreadsheet runs a cell that starts like a formula; a leading apostrophe keeps it text.
-    return "'" + text if text.startswith(_FORMULA_STARTS) else text
+def csv_name(client: Client) -> str:
+    """A client's name as a cell: a spreadsheet runs what starts like a formula, and an apostrophe before keeps it text.
+
+    >>> csv_name("=1+1"), csv_name("oslo"), csv_name(-7)
+    ("'=1+1", 'oslo', "'-7")
+    """
+    return "'" + str(client) if str(client).startswith(_FORMULA_STARTS) else str(client)
 
 
-def _row(cells: list[Any]) -> str:
+def csv_row(cells: Iterable[Any]) -> str:
+    """One line of CSV, whatever is in its cells.
+
+    >>> csv_row(["a,b", "c\\rd", 1])
+    '"a,b","c\\rd",1\\n'
+    """
     out = io.StringIO()
     csv.writer(out).writerow(cells)  # its own line end, \r\n, makes it quote both characters in a name
     return out.getvalue().removesuffix("\r\n") + "\n"

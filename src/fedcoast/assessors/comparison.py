@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from fedcoast.assessors.assessment import Assessment, as_text, printable
+from fedcoast.assessors.assessment import Assessment, as_text, csv_row, printable
 from fedcoast.assessors.assessor import Assessor
 from fedcoast.errors import BadSetting, Client, FedcoastError
 from fedcoast.formulas.ranking import kendall, spearman
@@ -106,7 +106,7 @@ class Comparison:
             place = head.index("method")
             costs = [self.seconds.get(name, ""), self.evaluations.get(name, ""), self.peak_bytes.get(name, "")]
             lines += [[name, *row[:place], *row[place + 1 : keep], *map(str, costs)] for row in rows]
-        return "".join(map(_line, lines))
+        return "".join(map(csv_row, lines))
 
     def tables(self, width: int = 100) -> "list[RenderableType]":
         """Scores and ranks, agreement of the methods and cost, for a terminal of so many characters."""
@@ -264,12 +264,6 @@ def _traced(reset: bool = False) -> tuple[int, int]:
     if reset and tracemalloc.is_tracing():
         tracemalloc.reset_peak()
     return tracemalloc.get_traced_memory()
-
-
-def _line(cells: list[str]) -> str:
-    out = io.StringIO()
-    csv.writer(out).writerow(cells)  # its own line end, \r\n, makes it quote both characters in a name
-    return out.getvalue().removesuffix("\r\n") + "\n"
 
 
 def _grid(

@@ -8,6 +8,8 @@ from fedcoast.rounds.layout import Entry, Layout
 
 Layers = str | Sequence[str] | Callable[[str], bool]
 
+NAMED = ("all", "ends", "head")  # the choices that are no pattern
+
 
 def choose(layers: Layers, layout: Layout) -> tuple[Entry, ...]:
     """The voting entries that `layers` names, in the order of the model.
@@ -45,4 +47,5 @@ def describe(layers: Layers) -> str | list[str]:
         return f"function {getattr(layers, '__qualname__', type(layers).__name__)}"
     if isinstance(layers, Sequence) and layers and all(isinstance(pattern, str) for pattern in layers):
         return list(layers)
-    raise BadSetting(f"layers must be 'all', 'ends', 'head', patterns or a function of the name; got {layers!r}")
+    named = ", ".join(map(repr, NAMED))
+    raise BadSetting(f"layers must be {named}, patterns or a function of the name; got {layers!r}")

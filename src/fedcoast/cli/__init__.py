@@ -1,6 +1,7 @@
 """The command line: parse, call one public function, print. Results on stdout, progress on stderr."""
 
 import sys
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
@@ -52,6 +53,8 @@ def options(
 
 def main() -> None:
     """Run the command line; what fedcoast refuses ends in one line and an exit code, never in a traceback."""
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")  # names from files may be no text
     try:
         app()
     except MissingExtra as error:

@@ -9,6 +9,7 @@ import typer
 from fedcoast import Assessment, BadSetting, CoAst, Recorder, read_about, replay
 from fedcoast.assessors.claims import Small, Target
 from fedcoast.assessors.coast import Baseline, Drift, Tail
+from fedcoast.assessors.layers import NAMED
 from fedcoast.cli.readings import Preset, reading
 from fedcoast.cli.screen import out, progress
 from fedcoast.cluster import assess_on_ray
@@ -124,7 +125,7 @@ def _step(text: str) -> float | str:
 
 
 def _layers(text: str) -> str | list[str]:
-    return text if text in ("all", "head") else [pattern.strip() for pattern in text.split(",")]
+    return text if text in NAMED else [pattern.strip() for pattern in text.split(",")]
 
 
 def _slice(text: str) -> slice:

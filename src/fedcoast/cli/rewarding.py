@@ -59,7 +59,7 @@ def answer(run: Path, bad_uploads: Policy = "quarantine") -> Assessment:
     """The assessment in a file, or CoAst's of a run."""
     if run.is_file():
         try:
-            text = run.read_text(encoding="utf-8")
+            text = run.read_bytes().decode("utf-8")  # line ends as they are: a name may hold one
         except (OSError, UnicodeDecodeError) as error:
             raise BadFile(f"{run} is neither an assessment in JSON nor in CSV ({error})") from error
         return Assessment.from_csv(text) if run.suffix == ".csv" else Assessment.from_json(text)

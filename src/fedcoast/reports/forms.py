@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fedcoast.errors import BadSetting
+from fedcoast.assessors.assessment import csv_row
+from fedcoast.errors import BadFile, BadSetting
 from fedcoast.reports.account import Account, Standing
 from fedcoast.reports.browser import screenshot
 from fedcoast.reports.markdown import markdown
@@ -28,7 +29,10 @@ def write(account: Account, path: str | Path, form: str | None = None) -> None:
     """Write a report, whole or not at all; its form is the ending of the file unless said otherwise."""
     path = Path(path)
     content = FORMS[form_of(path, form)](account)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadFile(f"{path} cannot be written ({error}); name a file in a folder") from error
     write_whole(path, lambda part: part.write_bytes(content))
 
 
@@ -100,12 +104,10 @@ def to_csv(account: Account) -> str:
     """The assessment's rows, best first, with what the report adds between the totals and the single rounds."""
     head, *rows = csv.reader(io.StringIO(account.assessment.to_csv(), newline=""))
     place = head.index("method")
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*head[:place], *_ADDED, *head[place:]])
+    lines = [csv_row([*head[:place], *_ADDED, *head[place:]])]
     for standing, row in zip(account.standings, rows, strict=True):
-        writer.writerow([*row[:place], *_added(standing), *row[place:]])
-    return out.getvalue()
+        lines.append(csv_row([*row[:place], *_added(standing), *row[place:]]))
+    return "".join(lines)
 
 
 def _added(standing: Standing) -> list[Any]:
@@ -119,7 +121,7 @@ def _added(standing: Standing) -> list[Any]:
 FORMS: dict[str, Callable[[Account], bytes]] = {
     "html": lambda account: page(account).encode(),
     "md": lambda account: markdown(account).encode(),
-    "csv": lambda account: to_csv(account).encode(),
+    "csv": lambda account: to_csv(account).encode("utf-8", "backslashreplace"),  # names from files may be no text
     "json": lambda account: to_json(account).encode(),
     "png": lambda account: screenshot(poster(account)),
 }

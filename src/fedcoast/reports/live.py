@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from ipaddress import ip_address
 from typing import Any
+from urllib.parse import quote
 
 import uvicorn
 from starlette.applications import Starlette
@@ -143,7 +144,7 @@ def serve(
     )
     server = uvicorn.Server(config)
     name = f"[{host}]" if ":" in host else host
-    ready(f"http://{name}:{listening.getsockname()[1]}/" + (f"?token={token}" if token else ""))
+    ready(f"http://{name}:{listening.getsockname()[1]}/" + (f"?token={quote(token, safe='')}" if token else ""))
     with listening:
         server.run(sockets=[listening])
 

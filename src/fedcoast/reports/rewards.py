@@ -17,8 +17,6 @@
   has the odd cent, then the client that is listed first.
 """
 
-import csv
-import io
 import json
 import math
 from collections.abc import Mapping
@@ -27,7 +25,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
-from fedcoast.assessors.assessment import Assessment, as_text, printable
+from fedcoast.assessors.assessment import Assessment, as_text, csv_name, csv_row, printable
 from fedcoast.errors import BadSetting, Client
 from fedcoast.formulas.shares import apportion, by_rank, proportional, softmax, split
 from fedcoast.reports.certainty import By, Certainty
@@ -40,7 +38,6 @@ FORMAT = "fedcoast-rewards"
 VERSION = 1
 MOST_CENTS = 10**18
 _DIGITS = 12  # of a share in print; largest remainders there too, so that printed shares add up as well
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "'")
 
 Rule = Literal["proportional", "softmax", "rank"]
 
@@ -100,16 +97,14 @@ class Rewards:
 
     def to_csv(self) -> str:
         """One row a client, the largest share first."""
-        decimals, out = self.decimals(), io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(["client", "type", "score", "share", "amount", "note"])
+        decimals = self.decimals()
+        rows = [csv_row(["client", "type", "score", "share", "amount", "note"])]
         for client in self.clients:
-            name = "'" + str(client) if str(client).startswith(_FORMULA_STARTS) else str(client)
+            name, score = csv_name(client), float(self.scores[client])
             paid = "" if self.cents is None else amount(self.cents[client])
             note = "negative" if client in self.negative else ""
-            row = [name, type(client).__name__, float(self.scores[client]), decimals[client], paid, note]
-            writer.writerow(row)
-        return out.getvalue()
+            rows.append(csv_row([name, type(client).__name__, score, decimals[client], paid, note]))
+        return "".join(rows)
 
     def table(self) -> "Table":
         """For a terminal."""

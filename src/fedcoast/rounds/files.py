@@ -27,7 +27,8 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
         sync(part)
         part.replace(path)
     except BaseException as error:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # such as a name too long: there was no file
+            part.unlink(missing_ok=True)
         if isinstance(error, OSError):
             raise BadFile(f"{path} cannot be written ({error})") from error
         raise
