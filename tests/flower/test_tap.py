@@ -75,6 +75,21 @@ def test_messages_pushed_one_by_one_and_pulled_later_are_one_round():
     np.testing.assert_array_equal(probe.rounds[1].end["fc.bias"], arrays["fc.bias"].numpy())
 
 
+def test_a_reply_that_comes_after_its_round_is_in_no_other():
+    probe = Probe()
+    grid = watch(federation(), probe)
+    arrays = record(small_model())
+    late: list[str] = []
+    for _ in range(2):
+        ids = [one for node in grid.get_node_ids() for one in grid.push_messages([ask(node, arrays)])]
+        arrays = mean_of([reply for one in ids[:3] for reply in grid.pull_messages([one])])
+        list(grid.pull_messages(late))
+        late = ids[3:]
+    grid.finish(arrays)
+    assert [len(round.clients) for round in probe.rounds] == [3, 3]
+    assert grid.unobserved == {}
+
+
 def test_clients_that_are_asked_one_after_the_other_are_one_round():
     coast, alone = CoAst(horizon=1), CoAst(horizon=1)
     for assessor, at_once in ((coast, False), (alone, True)):

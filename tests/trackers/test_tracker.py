@@ -104,6 +104,20 @@ def test_an_error_of_the_assessor_is_raised_and_nothing_is_logged():
     assert (tracker.tries, tracker.trouble) == (2, "")
 
 
+def test_while_the_assessor_has_no_answer_nothing_is_logged_and_later_rounds_are(caplog):
+    class Late(CoAst):
+        def assessment(self):
+            if self.last_round in (1, 2):
+                raise BadSetting("not everyone was heard")
+            return super().assessment()
+
+    tracker = Notebook(Late())
+    show(tracker, rounds())
+    assert tracker.trouble == ""
+    assert {step for steps in tracker.pages.values() for step in steps} == {r.number for r in rounds()} - {1, 2}
+    assert caplog.text.count("logs nothing while the method has no answer: not everyone was heard") == 1
+
+
 @pytest.mark.parametrize("restored", [True, False])
 def test_a_resumed_run_goes_on_after_the_last_step_that_is_there(tmp_path, caplog, restored):
     first = Notebook(coast())

@@ -107,7 +107,7 @@ class Tap(Grid):
             self._rounds += 1
             self._number = self._witness.number(self._rounds)
             self._start, self._uploads, self._asked, self._shares = sent, [], set(), frozenset()
-            self._server_round = None
+            self._server_round, self._waiting = None, set()  # what comes late is of no round any more
         if any(_model_in(message) != sent for message in training):
             self._start = None
             raise Unreadable("the clients were sent different models, so their updates cannot be compared")

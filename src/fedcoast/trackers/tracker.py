@@ -11,7 +11,7 @@ from fedcoast.assessors import Assessor
 from fedcoast.assessors.assessment import Assessment
 from fedcoast.assessors.assessor import Uploads
 from fedcoast.assessors.ledger import Credits
-from fedcoast.errors import BadSetting, Client
+from fedcoast.errors import BadSetting, Client, FedcoastError
 from fedcoast.rounds import Recorder, Round
 from fedcoast.rounds.layout import Layout
 from fedcoast.trackers.names import safe_name
@@ -30,7 +30,7 @@ class Tracker(Assessor):
 
     A step is logged once: a resumed run, whose rounds are shown again to the assessor, goes on after the last step that
     is there. A tracker that fails (a full disk, a server that is down) says so once, in the log and in `trouble`, and
-    stops logging; assessing goes on.
+    stops logging; assessing goes on. While the assessor has no answer yet, nothing is logged.
 
     With a `recorder`, the head of its chain is logged too, so that it is kept in a second place.
     """
@@ -48,6 +48,7 @@ class Tracker(Assessor):
         self.trouble = ""
         self._recorder = recorder
         self._opened = self._closed = self._skipped = False
+        self._silent = ""
         self._logged: int | None = None
         self._final: set[int] | None = None
         self._changed: dict[str, Client] = {}
@@ -94,9 +95,13 @@ class Tracker(Assessor):
             _log.warning("%s stopped logging %s (%s); assessing goes on", type(self).__name__, when, self.trouble)
 
     def _tell(self, round: Round) -> None:
+        try:
+            answer = self.assessor.assessment()
+        except FedcoastError as error:
+            self._say_silent(error)
+            return
         if not self._opened:
             self._logged, self._opened = self._open(), True
-        answer = self.assessor.assessment()
         before, self._final = self._final or set(), _final(answer)
         if self._logged is not None and round.number <= self._logged:
             self._say_skipped()
@@ -134,6 +139,11 @@ class Tracker(Assessor):
                 type(self).__name__,
                 self._logged,
             )
+
+    def _say_silent(self, error: FedcoastError) -> None:
+        if self._silent != str(error):
+            self._silent = str(error)
+            _log.warning("%s logs nothing while the method has no answer: %s", type(self).__name__, error)
 
     def _identity(self) -> dict[str, Any]:
         """What the numbers mean: another method or other settings must not be mixed with them."""
