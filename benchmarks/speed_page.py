@@ -100,7 +100,8 @@ def _whole_round(measured: dict[str, Any]) -> list[str]:
         "## A whole round",
         "All that `observe` does with a round of 5 clients and 10M parameters: reading, checking, "
         "votes, the credits that become "
-        "final. Nanoseconds a parameter and client, ×, and against the weighted mean that the server takes anyway.",
+        "final. Nanoseconds a parameter and client, ×, and against the weighted mean that the server takes anyway. "
+        "The default looks at the first layer and the head alone, which are hardly any of these parameters.",
         _table(
             ["", "ns", "median", "×", "of FedAvg"],
             [
@@ -123,7 +124,7 @@ def _growth(measured: dict[str, Any]) -> list[str]:
                 for count, of in measured["growth in clients"].items()
             ],
         ),
-        "1M parameters, uploads streamed one at a time, drift by votes. Over "
+        '1M parameters, uploads streamed one at a time, `CoAst.votes(drift="votes")`. Over '
         f"{measured['growth in rounds']['rounds']} rounds the late ones take "
         f"{measured['growth in rounds']['late / early']:.2f} "
         "times as long as the early ones.",
@@ -134,7 +135,7 @@ def _room(measured: dict[str, Any], huge: dict[str, Any] | None) -> list[str]:
     return [
         "## Memory and disk",
         "Most private memory (RssAnon) of a process that streams uploads of 25M parameters through "
-        "`CoAst(spill=…)`, three models "
+        "`CoAst.votes(spill=…)`, three models "
         "(before, after, one upload: 0.3 GB) included:",
         _memory([*measured["memory"].values(), *([huge] if huge else [])]),
         (f"The last row is `{huge['command']}`, commit {huge['commit']}. " if huge else "")
@@ -173,7 +174,7 @@ def _by_size(intake: dict[str, Any]) -> str:
 
 
 def _shapley(measured: dict[str, Any]) -> str:
-    forward, whole = measured["Shapley"]["seconds for 1,000 images"], measured["whole round"]["CoAst"]
+    forward, whole = measured["Shapley"]["seconds for 1,000 images"], measured["whole round"]["CoAst.votes()"]
     rows = []
     for clients in (5, 10):
         ours = whole["ns"] * 1e-9 * clients * measured["Shapley"]["parameters"]
@@ -183,7 +184,7 @@ def _shapley(measured: dict[str, Any]) -> str:
         "Exact Shapley values ask 2^N coalitions about validation data. **Computed, not run**, from one "
         "timed forward pass of "
         "ResNet-18 (1,000 images of 32 × 32, one thread; making the coalitions' models not counted):\n\n"
-        + _table(["clients", "CoAst's round", "forward passes", "ratio"], rows)
+        + _table(["clients", "CoAst.votes()'s round", "forward passes", "ratio"], rows)
     )
 
 
@@ -218,7 +219,7 @@ def _plot_sizes(measured: dict[str, Any], file: Path) -> None:
 def _plot_clients(measured: dict[str, Any], file: Path) -> None:
     grown = measured["growth in clients"]
     curves = {
-        "CoAst, drift by votes": [(float(count), of["ns"]) for count, of in grown.items()],
+        "CoAst.votes(), drift by votes": [(float(count), of["ns"]) for count, of in grown.items()],
         "limit": [(float(count), of["ns"] / of["x"]) for count, of in grown.items()],
     }
     _plot(curves, "clients", "ns a parameter and client", file)
