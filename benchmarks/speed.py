@@ -346,6 +346,8 @@ def goals(measured: dict[str, Any]) -> list[dict[str, Any]]:
          "at most", 1.0),
         ("a whole round of CoAst.votes(), 10M, 5 clients, × weighted FedAvg in place",
          whole["CoAst.votes()"]["ns"] / whole["FedAvg, weighted, in place"]["ns"], "at most", 3),
+        ("a whole round of the default in all layers, × weighted FedAvg in place",
+         whole["CoAst(layers=\"all\")"]["ns"] / whole["FedAvg, weighted, in place"]["ns"], "at most", 3),
         ("naive PyTorch topk / intake, 10M", tens["naive PyTorch, topk"]["ns"] / tens["intake"]["ns"],
          "at least", 20),
         ("speed-up of intake by a second thread, 10M",

@@ -101,7 +101,8 @@ def _whole_round(measured: dict[str, Any]) -> list[str]:
         "All that `observe` does with a round of 5 clients and 10M parameters: reading, checking, "
         "votes, the credits that become "
         "final. Nanoseconds a parameter and client, ×, and against the weighted mean that the server takes anyway. "
-        "The default looks at the first layer and the head alone, which are hardly any of these parameters.",
+        "The layers are flat here, without a first or last matrix, so that the default counts them all, as the row "
+        "below it says by name: its most expensive case, twice.",
         _table(
             ["", "ns", "median", "×", "of FedAvg"],
             [
