@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from fedcoast import Assessment, CoAst, replay
-from flower.processes import Processes, free_port, wait_until
+from flower.processes import Processes, free_port
+from waiting import wait_until
 
 pytestmark = pytest.mark.slow
 

@@ -14,6 +14,7 @@ from fedcoast.audit import verify
 from fedcoast.lab.experiment import Experiment
 from fedcoast.lab.federation import Federation
 from fedcoast.lab.simulation import experiment_of, simulate
+from waiting import wait_until
 
 SMALL = Experiment(rounds=5, steps=2, batch=8, augment=False)
 
@@ -137,10 +138,10 @@ def test_workers_do_not_outlive_a_killed_simulation(tmp_path):
     command += ["--rounds", "5000", "--workers", "2", "--out", str(tmp_path)]
     process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        _wait(lambda: list(tmp_path.glob("*/rounds/0000000003")))
+        wait_until(lambda: list(tmp_path.glob("*/rounds/0000000003")))
         process.kill()
         process.wait()
-        _wait(lambda: not _alive(process.pid))
+        wait_until(lambda: not _alive(process.pid))
     finally:
         if _alive(process.pid):
             os.killpg(process.pid, signal.SIGKILL)
@@ -152,13 +153,6 @@ def _alive(group):
     except ProcessLookupError:
         return False
     return True
-
-
-def _wait(until, patience=60.0):
-    deadline = time.monotonic() + patience
-    while not until():
-        assert time.monotonic() < deadline, "nothing happened"
-        time.sleep(0.05)
 
 
 def test_server_state_is_kept_for_the_last_two_rounds_only(tmp_path):

@@ -13,6 +13,7 @@ from fedcoast.lab.tables.pools import processes, ray_cluster
 from fedcoast.lab.tables.reproduction import Places
 from fedcoast.rounds.files import sole_writer
 from little_tables import little_table, reproduce
+from waiting import wait_until
 
 TESTS = Path(__file__).parents[2]
 ROUNDS = 30
@@ -41,11 +42,11 @@ def test_a_stopped_reproduction_leaves_nobody_behind_and_goes_on_to_the_same_num
         stderr=subprocess.DEVNULL,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a test run in the background ignores it
     )
-    _wait(lambda: len(list(stopped.runs.glob("*/rounds/0000000005"))) > 0)
+    wait_until(lambda: len(list(stopped.runs.glob("*/rounds/0000000005"))) > 0)
     child.send_signal(how)
     child.wait()
     assert child.returncode != 0
-    _wait(lambda: all(_free(run) for run in stopped.runs.iterdir()))
+    wait_until(lambda: all(_free(run) for run in stopped.runs.iterdir()))
     reached = [len(list((run / "rounds").glob("[0-9]*"))) for run in stopped.runs.iterdir()]
     assert sum(reached) < 4 * ROUNDS
     time.sleep(1)
@@ -63,13 +64,6 @@ def test_a_ray_cluster_finds_what_one_process_finds(made, places, monkeypatch):
         outcomes = reproduce([little_table()], places, submit)
     assert not any(outcome.errors for outcome in outcomes)
     assert values(places, little_table()) == values(made, little_table())
-
-
-def _wait(until, patience=60.0):
-    end = time.monotonic() + patience
-    while not until():
-        assert time.monotonic() < end, "nothing happened"
-        time.sleep(0.05)
 
 
 def _free(run):
