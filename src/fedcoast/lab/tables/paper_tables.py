@@ -25,8 +25,8 @@ BASELINES = (
 YARDSTICK = ("each client alone", "individual")  # a method that does not beat it is not worth its cost
 HORIZONS = (1, 2, 5, 10)
 SHORT_PAST = (
-    "Our default takes off the past where a round has k rounds before it and k after. Runs of 15 or 20 rounds"
-    " (configurations 1, 3 and 4) have no such round for k = 10: there that row is the default without its past."
+    "Our default takes off the past where a round has k rounds before it and k after. A run of up to 2k rounds has none"
+    " (of the preset quick, configurations 1, 3 and 4 for k = 10): there that row is the default without its past."
 )
 
 
