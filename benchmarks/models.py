@@ -43,7 +43,8 @@ def moved(start: list[Layer], seed: int) -> list[Layer]:
 
 
 def named(layers: list[Layer]) -> dict[str, Layer]:
-    return {f"layer{place:02d}": layer for place, layer in enumerate(layers)}
+    """As a round has them: every third is a kernel or the head's matrix, and has two dimensions to say so."""
+    return {f"layer{place:02d}": layer if place % 3 else layer[np.newaxis] for place, layer in enumerate(layers)}
 
 
 BAD = ("gaussian", "sorted", "all equal", "all zero", "95 % zero", "bf16 grid")

@@ -186,14 +186,15 @@ def bad_inputs(size: int, turns: int) -> dict[str, Figures]:
 def growth_in_clients(parameters: int, counts: Iterable[int], turns: int) -> dict[str, dict[str, float]]:
     """Seconds of a round of N streamed clients, for each parameter and client."""
     before = models.draw(parameters, 0)
-    pool = [models.named(models.moved(before, 1 + place)) for place in range(4)]
+    moved = [models.moved(before, 1 + place) for place in range(4)]
+    pool = list(map(models.named, moved))
     facts, size = models.named(before), sum(layer.size for layer in before)
     measured = {}
     for clients in counts:
         local = LazyModels({client: lambda client=client: pool[client % len(pool)] for client in range(clients)})
         assessor, taken, limits = CoAst.votes(drift="votes", horizon=1, threads=1), [], []
         for number in range(turns + 2):
-            limits.append(_seconds(lambda: rivals.limit(before, list(pool[1].values()))))
+            limits.append(_seconds(lambda: rivals.limit(before, moved[1])))
             began = time.perf_counter()
             assessor.observe(Round(number, facts, local, pool[0]))
             taken.append(time.perf_counter() - began)

@@ -101,8 +101,8 @@ def _whole_round(measured: dict[str, Any]) -> list[str]:
         "All that `observe` does with a round of 5 clients and 10M parameters: reading, checking, "
         "votes, the credits that become "
         "final. Nanoseconds a parameter and client, ×, and against the weighted mean that the server takes anyway. "
-        "The layers are flat here, without a first or last matrix, so that the default counts them all, as the row "
-        "below it says by name: its most expensive case, twice.",
+        "The default has votes of the first layer and the head alone, hardly any of these parameters, and reads and "
+        "checks the rest.",
         _table(
             ["", "ns", "median", "×", "of FedAvg"],
             [
