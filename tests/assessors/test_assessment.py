@@ -1,5 +1,6 @@
 import json
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -104,6 +105,19 @@ def test_json_that_is_no_assessment_is_refused_by_our_own_error(text):
 def test_csv_that_is_no_assessment_is_refused_by_our_own_error(text):
     with pytest.raises(BadFile, match="CSV"):
         Assessment.from_csv(text)
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("horizon", "five"), ("horizon", None), ("past", "half"), ("past", True),
+    ("rounds", ["a", 3]), ("rounds", [1]), ("rounds", 5),
+])  # fmt: skip
+def test_a_setting_that_reports_count_with_is_refused_by_name_where_a_file_altered_it(name, value):
+    answer = show(CoAst(horizon=1), federation(seed=13, rounds=3))
+    altered = replace(answer, settings={**answer.settings, name: value})
+    for read, text in ((Assessment.from_json, altered.to_json()), (Assessment.from_csv, altered.to_csv())):
+        with pytest.raises(BadFile, match=f"the setting {name} must be .*; it is "):
+            read(text)
+    assert Assessment.from_json(replace(altered, method="another").to_json()).settings[name] == value
 
 
 def test_a_round_in_which_nobody_could_be_used_survives_both_forms():

@@ -3,9 +3,9 @@
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from fedcoast.assessors.options import is_number
 from fedcoast.errors import BadFile, Client
@@ -42,6 +42,12 @@ class Assessment:
     @property
     def clients(self) -> tuple[Client, ...]:
         return in_order(self.scores)
+
+    @property
+    def counted(self) -> tuple[int, ...]:
+        """The valued rounds that the scores count: a setting may leave out a warm-up, or all but the last ones."""
+        numbers, chosen = tuple(self.credits), self.settings.get("rounds")
+        return numbers[slice(*chosen)] if _is_range(chosen) else numbers
 
     @property
     def mean(self) -> dict[Client, float]:
@@ -239,7 +245,22 @@ def _checked(answer: Assessment) -> Assessment:
         raise ValueError("it does not say which method it is of, with which settings")
     if not all(type(number) is int for number in answer.pending):
         raise ValueError("pending rounds are numbers")
+    for name, (wanted, fits) in _READ_SETTINGS.items():
+        if answer.method == "coast" and name in answer.settings and not fits(answer.settings[name]):
+            raise ValueError(f"the setting {name} must be {wanted}; it is {answer.settings[name]!r}")
     return answer
+
+
+def _is_range(value: object) -> TypeGuard[list[int | None]]:
+    return isinstance(value, list) and len(value) == 2 and all(end is None or type(end) is int for end in value)
+
+
+# Settings of CoAst that readers of its answers count with; all others are only shown.
+_READ_SETTINGS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "horizon": ("a whole number", lambda value: type(value) is int),
+    "past": ("a number", is_number),
+    "rounds": ("the first and the last that count, each a whole number or null", _is_range),
+}
 
 
 def _present(clients: list[Client], row: Iterable[Any]) -> dict[Client, Any]:

@@ -127,7 +127,8 @@ def account(
 
     `truth` is a planted worth of each client; `facts` are what the run says about itself, in JSON's types.
     """
-    rounds, uncounted = _counted(assessment)
+    rounds = assessment.counted
+    uncounted = tuple(sorted(set(assessment.credits) - set(rounds)))
     ranking = assessment.ranking
     credits = _credits(assessment, ranking, rounds)
     scores = np.array([assessment.scores[client] for client in ranking], dtype=np.float64)
@@ -202,14 +203,6 @@ def _zero_is_idle(assessment: Assessment) -> bool:
     settings = assessment.settings
     compares_updates = settings.get("target") in ("ballot", "update")
     return assessment.method == "coast" and (compares_updates or settings.get("baseline") == "idle")
-
-
-def _counted(assessment: Assessment) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The valued rounds that the scores count, and those they do not: a warm-up, or what left a sliding window."""
-    numbers = tuple(assessment.credits)
-    chosen = assessment.settings.get("rounds")
-    counted = numbers[slice(*chosen)] if isinstance(chosen, list | tuple) and len(chosen) == 2 else numbers
-    return counted, tuple(number for number in numbers if number not in set(counted))
 
 
 def _credits(assessment: Assessment, ranking: tuple[Client, ...], rounds: tuple[int, ...]) -> Floats:

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -146,7 +146,7 @@ def certainty(
     ((('ann',), ('bob',), ('cid',)), (3, 3))
     """
     _check(level, draws, seed, by)
-    ranking, numbers, reach = _ranking(assessment, by), _counted(assessment), _reach(assessment)
+    ranking, numbers, reach = _ranking(assessment, by), assessment.counted, _reach(assessment)
     table = _table(assessment, numbers, ranking)
     scores = np.array([assessment.scores[client] for client in ranking], dtype=np.float64)
     seen = np.array([assessment.seen[client] for client in ranking], dtype=np.float64)
@@ -212,14 +212,7 @@ def _reach(assessment: Assessment) -> int:
     return 2 * horizon if assessment.settings.get("past") else horizon
 
 
-def _counted(assessment: Assessment) -> list[int]:
-    """The valued rounds that the scores count."""
-    numbers = list(assessment.credits)
-    chosen: Any = assessment.settings.get("rounds")
-    return numbers[slice(*chosen)] if isinstance(chosen, list | tuple) and len(chosen) == 2 else numbers
-
-
-def _table(assessment: Assessment, numbers: list[int], ranking: tuple[Client, ...]) -> Floats:
+def _table(assessment: Assessment, numbers: tuple[int, ...], ranking: tuple[Client, ...]) -> Floats:
     places = {client: place for place, client in enumerate(ranking)}
     table = np.full((len(numbers), len(ranking)), np.nan)
     for row, number in enumerate(numbers):

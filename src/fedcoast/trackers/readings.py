@@ -22,9 +22,7 @@ def readings(round: Round, answer: Assessment, newly_final: Iterable[int]) -> It
 
     Clients appear when a first credit of theirs counts: before that, their rank would mean nothing.
     """
-    numbers = list(answer.credits)
-    chosen = answer.settings.get("rounds")
-    valued = len(numbers[slice(*chosen)] if isinstance(chosen, list) else numbers)
+    valued = len(answer.counted)
     ranks = answer.ranks
     for client in answer.clients:
         if answer.seen[client]:
