@@ -199,7 +199,7 @@ def beyond(size: Size, seeds: tuple[int, ...]) -> Table:
             reference = plain("shapley") if skewed else None
             asked = [(title, coast(reading, trained)) for reading, title in READING_TITLES.items()]
             asked += [(row, plain(method)) for row, method, _ in BASELINES if not method.endswith("-research-code")]
-            asked.append((YARDSTICK[0], plain(YARDSTICK[1])))
+            asked += [("ShapFed", plain("shapfed")), (YARDSTICK[0], plain(YARDSTICK[1]))]
             if skewed or trained.clients > 10:
                 asked = [(row, question) for row, question in asked if question.method != "shapley"]
             for row, question in asked:
