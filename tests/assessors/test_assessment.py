@@ -29,6 +29,21 @@ def test_the_mean_is_the_score_per_round_seen():
     assert SMALL.mean == {7: 1.5, "ann": 3.0, "bob": -2.0}
 
 
+def test_evened_out_clients_are_compared_as_if_all_had_been_in_every_counted_round():
+    assert SMALL.evened == pytest.approx({7: 1.5, "ann": 3.5, "bob": -1.5})
+    last = replace(SMALL, settings={"rounds": [1, None]})
+    assert last.counted == (2,)
+    assert last.evened == pytest.approx({7: 2, "ann": np.nan, "bob": np.nan}, nan_ok=True)
+    everyone = show(CoAst(horizon=1), federation(seed=13, rounds=5))
+    assert everyone.evened == pytest.approx(everyone.mean)
+    assert replace(SMALL, credits={}).evened == pytest.approx(dict.fromkeys(SMALL.clients, np.nan), nan_ok=True)
+
+
+def test_the_table_evens_out_the_rounds_only_where_somebody_missed_one():
+    assert "evened" in str(SMALL)
+    assert "evened" not in str(show(CoAst(horizon=1), federation(seed=13, rounds=5)))
+
+
 def test_the_correlation_with_a_truth_does_not_depend_on_its_order():
     assert SMALL.spearman({"bob": 0, "ann": 5, 7: 5}) == pytest.approx(1)
     assert SMALL.spearman({7: 0, "ann": 0, "bob": 9}) == pytest.approx(-1)
@@ -39,9 +54,9 @@ def test_the_table_shows_every_client_its_numbers_and_what_is_not_final():
     text = str(SMALL)
     rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in text.splitlines() if line.startswith("│")]
     assert rows == [
-        ["2", "7", "3", "2", "1.50", ""],
-        ["2", "ann", "3", "1", "3.00", ""],
-        ["3", "bob", "-2", "1", "-2.00", "1"],
+        ["2", "7", "3", "2", "1.50", "1.50", ""],
+        ["2", "ann", "3", "1", "3.00", "3.50", ""],
+        ["3", "bob", "-2", "1", "-2.00", "-1.50", "1"],
     ]
     assert "not final yet: round 3" in text
 

@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+import numpy as np
+
 from fedcoast.assessors.options import is_number
 from fedcoast.errors import BadFile, Client
+from fedcoast.formulas.evening import evened
 from fedcoast.formulas.ranking import paper_ranks, spearman
 from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
 
@@ -51,11 +54,23 @@ class Assessment:
 
     @property
     def mean(self) -> dict[Client, float]:
-        """The score per round seen: comparable between clients that took part in different numbers of rounds."""
+        """The score per round seen. Rounds differ: of clients that were in other rounds, compare what is `evened`."""
         return {
             client: self.scores[client] / self.seen[client] if self.seen[client] else float("nan")
             for client in self.clients
         }
+
+    @property
+    def evened(self) -> dict[Client, float]:
+        """The credit per round as if everybody had been in every counted round (see `formulas.evening`).
+
+        The mean where everybody was; NaN for clients without a credit. It is of the credits, also where a method's
+        scores are no sums of them.
+        """
+        clients = self.clients
+        table = np.array([[self.credits[number].get(client, np.nan) for client in clients] for number in self.counted])
+        level = evened(table.reshape(len(self.counted), len(clients)))
+        return dict(zip(clients, level.tolist(), strict=True))
 
     @property
     def ranks(self) -> dict[Client, int]:
@@ -191,6 +206,10 @@ class Assessment:
         for column in table.columns[2:]:
             column.justify = "right"
         table.columns[0].justify = "right"
+        missed = any(len(self.credits[number]) < len(self.scores) for number in self.counted)
+        level = self.evened if missed else {}
+        if missed:
+            table.add_column("evened", justify="right")
         any_dropped = any(self.quarantined.values())
         if any_dropped:
             table.add_column("quarantined", justify="right")
@@ -201,6 +220,7 @@ class Assessment:
         for client in self.ranking:
             per_round = f"{mean[client]:,.2f}" if self.seen[client] else "–"
             numbers = [f"{self.scores[client]:,}", str(self.seen[client]), per_round]
+            numbers += [f"{level[client]:,.2f}" if self.seen[client] else "–"] if missed else []
             numbers += [str(self.dropped(client) or "")] if any_dropped else []
             numbers += [] if truth is None else [str(planted[client])]
             table.add_row(str(ranks[client]), Text(printable(client)), *numbers)

@@ -92,5 +92,18 @@ def test_clients_that_miss_rounds_are_compared_by_the_round():
     assert worths(often, RUN) == [4.0, 3.0, 0.0]
     assert worths(often, half)[:2] == [2.0, 3.0]
     assert math.isnan(worths(often, half)[2])
+    assert worths(often, half, even=True)[:2] == pytest.approx([2.0, 3.0])
+    assert math.isnan(worths(often, half, even=True)[2])
     state = answer([0.5, 0.3, 0.2], {"1": [0.9, 0.9, 0.9]}, [1, 1, 1])
-    assert worths(state, half) == [0.5, 0.3, 0.2]
+    assert worths(state, half) == worths(state, half, even=True) == [0.5, 0.3, 0.2]
+
+
+def test_a_slot_may_even_out_which_rounds_its_clients_were_in(tmp_path):
+    half = replace(RUN, participation=0.5)
+    rich_and_poor = {"1": [None, 9.0, 8.0], "2": [3.0, 2.0, None], "3": [3.0, None, 1.0]}
+    answers = Answers(tmp_path)
+    keep(answers, half, plain("cosine"), [3.0, 2.0, 1.0])
+    answers.keep(half, plain("norm").key(half), asdict(answer([6.0, 11.0, 9.0], rich_and_poor, [2, 2, 2])))
+    slots = tuple(replace(slot(question=plain("norm"), evened=even), experiment=half) for even in (False, True))
+    plainly, evenly = find(Table("beyond", "T", slots, (0,)), answers)
+    assert (plainly.mean, evenly.mean) == (pytest.approx(-0.5), pytest.approx(1))

@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
+from fedcoast.formulas.evening import evened
 from fedcoast.formulas.ranking import spearman
 from fedcoast.lab.experiment import Experiment
 from fedcoast.lab.tables.answers import Answer, Answers, Facts
@@ -52,7 +55,7 @@ def _value(slot: Slot, run: Experiment, answers: Answers) -> float | None:
     truth = _truth(slot, run, facts, answers)
     if answer is None or truth is None:
         return None
-    return spearman(truth, worths(answer, run))
+    return spearman(truth, worths(answer, run, slot.evened))
 
 
 def _truth(slot: Slot, run: Experiment, facts: Facts, answers: Answers) -> list[float] | None:
@@ -62,10 +65,15 @@ def _truth(slot: Slot, run: Experiment, facts: Facts, answers: Answers) -> list[
     return None if reference is None else worths(reference, run)
 
 
-def worths(answer: Answer, run: Experiment) -> list[float]:
-    """What ranks the clients: the scores; where clients miss rounds, sums of credits become means over those seen."""
+def worths(answer: Answer, run: Experiment, even: bool = False) -> list[float]:
+    """What ranks the clients: the scores; where clients miss rounds, sums of credits become means over those seen.
+
+    Or, if asked for, means as if everybody had been in every round.
+    """
     if run.participation == 1 or not _is_sum(answer):
         return answer.scores
+    if even:
+        return list(map(float, evened(np.array(list(answer.credits.values()), dtype=np.float64))))
     return [score / seen if seen else math.nan for score, seen in zip(answer.scores, answer.seen, strict=True)]
 
 

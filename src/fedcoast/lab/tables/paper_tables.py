@@ -204,11 +204,15 @@ def beyond(size: Size, seeds: tuple[int, ...]) -> Table:
                 asked = [(row, question) for row, question in asked if question.method != "shapley"]
             for row, question in asked:
                 yield Slot("", row, case, trained, question, reference)
+                if trained.participation < 1:
+                    yield Slot("", row, f"{case}, evened", trained, question, evened=True)
 
     notes = (
         "Label skew plants no order. There the reference is the exact Shapley value of every round on the test images"
         " that SV is given (no retraining), and the numbers are Spearman's ρ with it; SV itself is therefore left out.",
-        "Under half participation a score that is a sum over rounds becomes the mean over those the client was in.",
+        "Under half participation a score that is a sum over rounds becomes the mean over those the client was in; in"
+        " the columns “evened” the mean as if it had been in all, credits being a client's part plus a round's part"
+        " (docs/default.md). Moving averages (CGSV, ShapFed) stand as they are.",
         "Twenty clients have 2^20 coalitions, so SV is left out there too.",
     )
     return Table("beyond", "Beyond the paper (configuration 1, FedAvg, observer)", tuple(slots()), seeds, notes)

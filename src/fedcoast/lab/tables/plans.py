@@ -30,7 +30,7 @@ class Slot:
 
     The value is Spearman's ρ of the question's scores with the planted order, or with the scores of the `reference`
     question where nothing is planted; or, with `at` and no question, the test accuracy after that round. With a
-    `parity` only even or only odd seeds count.
+    `parity` only even or only odd seeds count. `evened` says how clients are compared that missed rounds.
     """
 
     section: str
@@ -42,6 +42,7 @@ class Slot:
     at: int | None = None
     published: float | None = None
     parity: Parity | None = None
+    evened: bool = False
 
     @property
     def questions(self) -> tuple[Question, ...]:
