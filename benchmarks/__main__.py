@@ -12,6 +12,7 @@ from benchmarks import (
     flower,
     flower_training,
     free_riders,
+    participation,
     presets,
     rates,
     training,
@@ -34,6 +35,7 @@ def main() -> None:
         coverage.run,
         chain.run,
         free_riders.run,
+        participation.run,
     ):
         run(smoke)
 
