@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,9 +10,11 @@ from fedcoast.assessors import CGSV, METHODS, Cosine
 from fedcoast.reports.account import account
 from fedcoast.reports.certainty import certainty
 from fedcoast.reports.layers import LayeredCoAst
+from fedcoast.reports.markdown import markdown
 from fedcoast.reports.overview import ends, groups, means, windows
 from fedcoast.reports.survey import conclude, survey
-from fedcoast.reports.wording import findings, settling
+from fedcoast.reports.tables import ranking_table
+from fedcoast.reports.wording import coverage, findings, number, settling
 from federations import federation, show, with_upload
 
 
@@ -187,6 +190,22 @@ def test_quarantined_uploads_are_on_record():
     ((number, client, reason),) = record.quarantined
     assert (number, client) == (3, "bob")
     assert "finite" in reason
+
+
+def test_who_missed_rounds_is_compared_by_what_is_evened_and_nobody_else_hears_of_it():
+    def absent(round):
+        return replace(round, local={client: round.local[client] for client in round.local if client != "bob"})
+
+    rounds = [absent(round) if round.number % 3 else round for round in federation(rounds=30)]
+    some, everybody = survey(rounds, made=MADE), small()
+    level = some.assessment.evened
+    assert {standing.client: standing.evened for standing in some.standings} == level
+    assert "compare what is evened" in coverage(some)
+    for text in (markdown(some), ranking_table(some)):
+        assert "evened" in text
+        assert number(level["bob"]) in text
+    assert not any(standing.evened for standing in survey(rounds, CGSV(), made=MADE).standings)
+    assert "evened" not in coverage(everybody) + markdown(everybody) + ranking_table(everybody)
 
 
 # --- in words

@@ -61,6 +61,11 @@ class Assessment:
         }
 
     @property
+    def missed(self) -> bool:
+        """Whether anybody has no credit in a round that counts."""
+        return any(len(self.credits[number]) < len(self.scores) for number in self.counted)
+
+    @property
     def evened(self) -> dict[Client, float]:
         """The credit per round as if everybody had been in every counted round (see `formulas.evening`).
 
@@ -206,8 +211,7 @@ class Assessment:
         for column in table.columns[2:]:
             column.justify = "right"
         table.columns[0].justify = "right"
-        missed = any(len(self.credits[number]) < len(self.scores) for number in self.counted)
-        level = self.evened if missed else {}
+        missed, level = self.missed, self.evened if self.missed else {}
         if missed:
             table.add_column("evened", justify="right")
         any_dropped = any(self.quarantined.values())

@@ -27,6 +27,7 @@ Verdict = Literal["helps", "hurts", "unclear"]
 class Standing:
     """Where one client stands; what is not known is None.
 
+    `evened` is the mean as if everybody had been in every round, where scores are sums and somebody was not.
     `verdict` is what can be said with confidence: above an idle client, below one, or neither.
     """
 
@@ -39,6 +40,7 @@ class Standing:
     verdict: Verdict | None = None
     interval: Interval | None = None
     mean_interval: Interval | None = None
+    evened: float | None = None
     ranks: tuple[int, int] | None = None
     group: int | None = None
     share: float | None = None
@@ -90,6 +92,11 @@ class Account:
         return self.assessment.method
 
     @property
+    def evens(self) -> bool:
+        """Whether the standings have means that are evened out: somebody missed a round, and scores are sums."""
+        return self.additive and self.assessment.missed
+
+    @property
     def settings(self) -> Mapping[str, Any]:
         return self.assessment.settings
 
@@ -132,17 +139,19 @@ def account(
     ranking = assessment.ranking
     credits = _credits(assessment, ranking, rounds)
     scores = np.array([assessment.scores[client] for client in ranking], dtype=np.float64)
+    additive = bool(np.allclose(np.nan_to_num(credits).sum(axis=1), scores))
+    level = assessment.evened if additive and assessment.missed else {}
     places = {client: place for place, client in enumerate(ranking)}
     return Account(
         title=printable(title),
         assessment=assessment,
-        standings=_standings(assessment, certainty, rewards, truth, len(rounds)),
+        standings=_standings(assessment, certainty, rewards, truth, len(rounds), level),
         rounds=rounds,
         credits=credits,
         uncounted=uncounted,
         quarantined=tuple((n, c, why) for n, of in sorted(assessment.quarantined.items()) for c, why in of.items()),
         zero_is_idle=_zero_is_idle(assessment),
-        additive=bool(np.allclose(np.nan_to_num(credits).sum(axis=1), scores)),
+        additive=additive,
         level=None if certainty is None or certainty.note else certainty.level,
         above=None if certainty is None or certainty.note else _above(certainty, ranking),
         groups=() if certainty is None else tuple(tuple(places[c] for c in group) for group in certainty.groups),
@@ -163,6 +172,7 @@ def _standings(
     rewards: Rewards | None,
     truth: Mapping[Client, float] | None,
     valued: int,
+    level: Mapping[Client, float],
 ) -> tuple[Standing, ...]:
     ranks, mean, judges = assessment.ranks, assessment.mean, _zero_is_idle(assessment)
     planted = {} if truth is None else dict(zip(truth, paper_ranks(list(truth.values())), strict=True))
@@ -181,6 +191,7 @@ def _standings(
             verdict=_verdict(intervals.get(client)) if judges else None,
             interval=intervals.get(client),
             mean_interval=means.get(client),
+            evened=level.get(client) if assessment.seen[client] else None,
             ranks=rank_intervals.get(client),
             group=groups.get(client),
             share=None if rewards is None else float(rewards.shares[client]),

@@ -53,6 +53,7 @@ def _passage(parts: Passage) -> str:
 def _ranking(account: Account) -> str:
     sure = account.level is not None
     heads = ["rank", "client", "score", "per round", "rounds"]
+    heads += ["evened"] if account.evens else []
     heads += [f"{percent(account.level)} range", "rank could be"] if sure else []
     heads += ["verdict"] if sure and account.zero_is_idle else []
     heads += ["share"] if account.rewards is not None else []
@@ -61,6 +62,7 @@ def _ranking(account: Account) -> str:
 
 def _row(account: Account, standing: Standing) -> list[str]:
     cells = [str(standing.rank), named(standing), number(standing.score), number(standing.mean), str(standing.seen)]
+    cells += [number(standing.evened)] if account.evens else []
     if account.level is not None:
         ranks = "–" if standing.ranks is None else "–".join(map(str, dict.fromkeys(standing.ranks)))
         cells += [interval(standing.interval), ranks]

@@ -63,7 +63,9 @@ def _reading(account: Account) -> list[str]:
             " would have got on average, had the luck of the rounds been drawn anew. Where two ranges overlap much, do"
             " not insist on who is first."
         )
-    said.append("A client that was absent has no credit for that round, and no penalty; “per round” is fair to both.")
+    said.append("A client that was absent has no credit for that round, and no penalty.")
+    if account.evens:
+        said.append("Rounds differ in what they give to everybody: “evened” is fair to clients that missed some.")
     return said
 
 

@@ -91,12 +91,19 @@ _COLUMNS = [
     ),
     _Column(
         "per round",
-        "The score divided by the rounds that the client took part in: fair to those who were absent at times.",
+        "The score divided by the rounds that the client took part in.",
         lambda s: s.seen,
         lambda s: _whole(s.mean, number(s.mean)),
     ),
     _Column(
         "per round, range", "The same range, per round.", lambda s: s.mean_interval, lambda s: _span(s.mean_interval)
+    ),
+    _Column(
+        "evened",
+        "The score per round as if all had been in every round: some rounds give more to everybody, and a client"
+        " should not depend on which it was in.",
+        lambda s: s.evened is not None,
+        lambda s: _whole(s.evened, number(s.evened)),
     ),
     _Column(
         "rank could be",

@@ -208,7 +208,7 @@ def coverage(account: Account) -> str:
         f"{'The client' if count == 1 else f'All {count:,} clients'} took part in {whole}."
         if full == count
         else f"{full:,} of {several(count, 'client')} took part in {whole}. Totals favour those who came often; compare"
-        " them per round."
+        f" {'what is evened' if account.evens else 'them per round'}."
     )
     return text + (f" {several(dropped, 'upload')} could not be used." if dropped else " Every upload could be used.")
 
