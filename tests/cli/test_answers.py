@@ -170,7 +170,9 @@ def test_a_bad_upload_is_counted_and_the_others_ranked(tmp_path):
     answer = Assessment.from_json(done.stdout)
     assert "must be finite; got nan" in answer.quarantined[2]["c2"]
     assert answer.seen == {"c1": 2, "c2": 1, "c3": 2}
-    assert "quarantined" in within("assess", tmp_path, "--keep", "0.5").stdout
+    shown = within("assess", tmp_path, "--keep", "0.5").stdout
+    assert "quarantined" in shown
+    assert "somebody missed a round: compare what is evened" in shown
 
 
 def test_a_name_that_is_no_text_is_written_to_a_strict_pipe(tmp_path):

@@ -228,8 +228,9 @@ class Assessment:
             numbers += [str(self.dropped(client) or "")] if any_dropped else []
             numbers += [] if truth is None else [str(planted[client])]
             table.add_row(str(ranks[client]), Text(printable(client)), *numbers)
-        if self.pending:
-            table.caption = f"not final yet: round {', '.join(map(str, self.pending))}"
+        said = ["somebody missed a round: compare what is evened"] if missed else []
+        said += [f"not final yet: round {', '.join(map(str, self.pending))}"] if self.pending else []
+        table.caption = "\n".join(said) or None
         return table
 
     def __rich__(self) -> "Table":

@@ -14,6 +14,7 @@ from fedcoast.cli.readings import Preset, reading
 from fedcoast.cli.screen import out, progress
 from fedcoast.cluster import assess_on_ray
 from fedcoast.errors import Client
+from fedcoast.formulas.ranking import spearman
 from fedcoast.rounds.folder import is_run, planted
 from fedcoast.rounds.round import Policy
 
@@ -109,7 +110,12 @@ def show(assessment: Assessment, truth: Mapping[Client, float] | None) -> None:
     everyone = truth is not None and set(truth) == set(assessment.clients)
     screen.print(assessment.table(truth if everyone else None))
     if truth is not None and everyone:
-        screen.print(f"Agreement with the planted order (Spearman): {assessment.spearman(truth):+.2f}")
+        level = assessment.evened
+        evened = f", evened {spearman([*truth.values()], [level[client] for client in truth]):+.2f}"
+        screen.print(
+            f"Agreement with the planted order (Spearman): {assessment.spearman(truth):+.2f}"
+            + (evened if assessment.missed else "")
+        )
 
 
 def truth_of(run: Path) -> dict[Client, float] | None:
