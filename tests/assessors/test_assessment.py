@@ -34,6 +34,7 @@ def test_evened_out_clients_are_compared_as_if_all_had_been_in_every_counted_rou
     last = replace(SMALL, settings={"rounds": [1, None]})
     assert last.counted == (2,)
     assert last.evened == pytest.approx({7: 2, "ann": np.nan, "bob": np.nan}, nan_ok=True)
+    assert replace(SMALL, credits={1: {"ann": 10**30}}).evened["ann"] == pytest.approx(1e30)
     everyone = show(CoAst(horizon=1), federation(seed=13, rounds=5))
     assert everyone.evened == pytest.approx(everyone.mean)
     assert replace(SMALL, credits={}).evened == pytest.approx(dict.fromkeys(SMALL.clients, np.nan), nan_ok=True)

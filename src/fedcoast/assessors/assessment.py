@@ -73,8 +73,8 @@ class Assessment:
         scores are no sums of them.
         """
         clients = self.clients
-        table = np.array([[self.credits[number].get(client, np.nan) for client in clients] for number in self.counted])
-        level = evened(table.reshape(len(self.counted), len(clients)))
+        rows = [[self.credits[number].get(client, np.nan) for client in clients] for number in self.counted]
+        level = evened(np.array(rows, dtype=np.float64).reshape(len(rows), len(clients)))
         return dict(zip(clients, level.tolist(), strict=True))
 
     @property
