@@ -43,6 +43,10 @@ def test_evened_out_clients_are_compared_as_if_all_had_been_in_every_counted_rou
 def test_the_table_evens_out_the_rounds_only_where_somebody_missed_one():
     assert "evened" in str(SMALL)
     assert "evened" not in str(show(CoAst(horizon=1), federation(seed=13, rounds=5)))
+    moving_average = replace(SMALL, scores={"ann": 0.5, "bob": 0.2, 7: 0.3})
+    assert SMALL.additive
+    assert not moving_average.additive
+    assert "evened" not in str(moving_average)
 
 
 def test_the_correlation_with_a_truth_does_not_depend_on_its_order():

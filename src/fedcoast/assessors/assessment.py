@@ -66,6 +66,13 @@ class Assessment:
         return any(len(self.credits[number]) < len(self.scores) for number in self.counted)
 
     @property
+    def additive(self) -> bool:
+        """Whether the scores are the sums of the counted credits; those of some methods are moving averages."""
+        given = [self.credits[number] for number in self.counted]
+        sums = [float(sum(row.get(client, 0) for row in given)) for client in self.scores]
+        return bool(np.allclose(sums, list(map(float, self.scores.values()))))
+
+    @property
     def evened(self) -> dict[Client, float]:
         """The credit per round as if everybody had been in every counted round (see `formulas.evening`).
 
@@ -211,8 +218,9 @@ class Assessment:
         for column in table.columns[2:]:
             column.justify = "right"
         table.columns[0].justify = "right"
-        missed, level = self.missed, self.evened if self.missed else {}
-        if missed:
+        evens = self.missed and self.additive
+        level = self.evened if evens else {}
+        if evens:
             table.add_column("evened", justify="right")
         any_dropped = any(self.quarantined.values())
         if any_dropped:
@@ -224,11 +232,11 @@ class Assessment:
         for client in self.ranking:
             per_round = f"{mean[client]:,.2f}" if self.seen[client] else "–"
             numbers = [f"{self.scores[client]:,}", str(self.seen[client]), per_round]
-            numbers += [f"{level[client]:,.2f}" if self.seen[client] else "–"] if missed else []
+            numbers += [f"{level[client]:,.2f}" if self.seen[client] else "–"] if evens else []
             numbers += [str(self.dropped(client) or "")] if any_dropped else []
             numbers += [] if truth is None else [str(planted[client])]
             table.add_row(str(ranks[client]), Text(printable(client)), *numbers)
-        said = ["somebody missed a round: compare what is evened"] if missed else []
+        said = ["somebody missed a round: compare what is evened"] if evens else []
         said += [f"not final yet: round {', '.join(map(str, self.pending))}"] if self.pending else []
         table.caption = "\n".join(said) or None
         return table

@@ -1,8 +1,8 @@
 """Clients that took part in different rounds, compared as if they had been in all.
 
-Credits differ more between rounds than between clients: they shrink as the model settles, and depend on who else was
-there. A plain mean over the rounds that a client was in therefore depends on which rounds those were. Here a credit is
-a client's part plus a round's part, fitted by least squares to the credits there are (a two-way layout):
+Credits differ between rounds: they shrink as the model settles, and depend on who else was there. A plain mean over
+the rounds that a client was in therefore depends on which rounds those were. Here a credit is a client's part plus a
+round's part, fitted by least squares to the credits there are (a two-way layout):
 
     p_i^t ≈ a_i + b^t        level_i = a_i + the mean of b^t over the rounds
 

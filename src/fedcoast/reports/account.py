@@ -138,8 +138,7 @@ def account(
     uncounted = tuple(sorted(set(assessment.credits) - set(rounds)))
     ranking = assessment.ranking
     credits = _credits(assessment, ranking, rounds)
-    scores = np.array([assessment.scores[client] for client in ranking], dtype=np.float64)
-    additive = bool(np.allclose(np.nan_to_num(credits).sum(axis=1), scores))
+    additive = assessment.additive
     level = assessment.evened if additive and assessment.missed else {}
     places = {client: place for place, client in enumerate(ranking)}
     return Account(
