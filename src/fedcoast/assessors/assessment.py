@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 
 from fedcoast.assessors.options import is_number
+from fedcoast.assessors.text import as_text, csv_name, csv_row, printable
 from fedcoast.errors import BadFile, Client
 from fedcoast.formulas.evening import evened
 from fedcoast.formulas.ranking import paper_ranks, spearman
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 FORMAT = "fedcoast-assessment"
 VERSION = 1
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "'")
 _COLUMNS = ["client", "type", "rank", "score", "mean", "seen", "quarantined", "method", "settings"]
 
 
@@ -248,24 +248,6 @@ class Assessment:
         return as_text(self)
 
 
-def as_text(table: object) -> str:
-    """What rich would show of something, without colours and a hundred columns wide."""
-    from rich.console import Console
-
-    out = io.StringIO()
-    Console(file=out, width=100, color_system=None, force_terminal=False).print(table)
-    return out.getvalue().rstrip("\n")
-
-
-def printable(client: Client) -> str:
-    """A client's name as one line of a terminal can show it: control characters escaped.
-
-    >>> printable("a\\x1b[2Jb"), printable(7)
-    ('a\\\\x1b[2Jb', '7')
-    """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(client))
-
-
 def _checked(answer: Assessment) -> Assessment:
     """The same answer, once everything in it is of the type it should be: a file may hold anything."""
     for row in (answer.scores, answer.seen, *answer.credits.values()):
@@ -298,26 +280,6 @@ _READ_SETTINGS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 
 def _present(clients: list[Client], row: Iterable[Any]) -> dict[Client, Any]:
     return {client: cell for client, cell in zip(clients, row, strict=True) if cell is not None}
-
-
-def csv_name(client: Client) -> str:
-    """A client's name as a cell: a spreadsheet runs what starts like a formula, and an apostrophe before keeps it text.
-
-    >>> csv_name("=1+1"), csv_name("oslo"), csv_name(-7)
-    ("'=1+1", 'oslo', "'-7")
-    """
-    return "'" + str(client) if str(client).startswith(_FORMULA_STARTS) else str(client)
-
-
-def csv_row(cells: Iterable[Any]) -> str:
-    """One line of CSV, whatever is in its cells.
-
-    >>> csv_row(["a,b", "c\\rd", 1])
-    '"a,b","c\\rd",1\\n'
-    """
-    out = io.StringIO()
-    csv.writer(out).writerow(cells)  # its own line end, \r\n, makes it quote both characters in a name
-    return out.getvalue().removesuffix("\r\n") + "\n"
 
 
 def _number(text: str) -> float:

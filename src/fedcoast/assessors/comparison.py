@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from fedcoast.assessors.assessment import Assessment, as_text, csv_row, printable
+from fedcoast.assessors.assessment import Assessment
 from fedcoast.assessors.assessor import Assessor
+from fedcoast.assessors.text import as_text, csv_row, printable
 from fedcoast.errors import BadSetting, Client, FedcoastError
 from fedcoast.formulas.ranking import kendall, spearman
 from fedcoast.rounds.clients import client_to_json

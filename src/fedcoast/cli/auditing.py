@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from fedcoast.assessors.assessment import printable
+from fedcoast.assessors.text import printable
 from fedcoast.audit import Verification
 from fedcoast.audit import verify as audit
 from fedcoast.cli.screen import out

@@ -11,8 +11,9 @@ from typing import Any, Literal
 import numpy as np
 
 from fedcoast.assessors import METHODS
-from fedcoast.assessors.assessment import Assessment, printable
+from fedcoast.assessors.assessment import Assessment
 from fedcoast.assessors.comparison import Comparison
+from fedcoast.assessors.text import printable
 from fedcoast.errors import Client
 from fedcoast.formulas.ranking import paper_ranks
 from fedcoast.reports.certainty import Certainty, Interval

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from fedcoast.assessors.assessment import Assessment, as_text, printable
+from fedcoast.assessors.assessment import Assessment
+from fedcoast.assessors.text import as_text, printable
 from fedcoast.errors import BadSetting, Client
 from fedcoast.formulas import order, uncertainty
 from fedcoast.formulas.uncertainty import Bools, Floats

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcoast.assessors.assessment import csv_row
+from fedcoast.assessors.text import csv_row
 from fedcoast.errors import BadFile, BadSetting
 from fedcoast.reports.account import Account, Standing
 from fedcoast.reports.browser import screenshot

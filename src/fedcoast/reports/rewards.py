@@ -25,7 +25,8 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
-from fedcoast.assessors.assessment import Assessment, as_text, csv_name, csv_row, printable
+from fedcoast.assessors.assessment import Assessment
+from fedcoast.assessors.text import as_text, csv_name, csv_row, printable
 from fedcoast.errors import BadSetting, Client
 from fedcoast.formulas.shares import apportion, by_rank, proportional, softmax, split
 from fedcoast.reports.certainty import By, Certainty

@@ -9,7 +9,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from fedcoast.assessors.assessment import printable
+from fedcoast.assessors.text import printable
 from fedcoast.reports.account import Account, Standing
 from fedcoast.reports.following import Follower
 from fedcoast.reports.overview import ends, windows

@@ -1,0 +1,48 @@
+"""Answers as text that is safe to show: one line of a terminal, one cell of a spreadsheet."""
+
+import csv
+import io
+from collections.abc import Iterable
+from typing import Any
+
+from fedcoast.errors import Client
+
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "'")
+
+
+def as_text(table: object) -> str:
+    """What rich would show of something, without colours and a hundred columns wide."""
+    from rich.console import Console
+
+    out = io.StringIO()
+    Console(file=out, width=100, color_system=None, force_terminal=False).print(table)
+    return out.getvalue().rstrip("\n")
+
+
+def printable(client: Client) -> str:
+    """A client's name as one line of a terminal can show it: control characters escaped.
+
+    >>> printable("a\\x1b[2Jb"), printable(7)
+    ('a\\\\x1b[2Jb', '7')
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(client))
+
+
+def csv_name(client: Client) -> str:
+    """A client's name as a cell: a spreadsheet runs what starts like a formula, and an apostrophe before keeps it text.
+
+    >>> csv_name("=1+1"), csv_name("oslo"), csv_name(-7)
+    ("'=1+1", 'oslo', "'-7")
+    """
+    return "'" + str(client) if str(client).startswith(_FORMULA_STARTS) else str(client)
+
+
+def csv_row(cells: Iterable[Any]) -> str:
+    """One line of CSV, whatever is in its cells.
+
+    >>> csv_row(["a,b", "c\\rd", 1])
+    '"a,b","c\\rd",1\\n'
+    """
+    out = io.StringIO()
+    csv.writer(out).writerow(cells)  # its own line end, \r\n, makes it quote both characters in a name
+    return out.getvalue().removesuffix("\r\n") + "\n"
