@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcoast.formulas.evening import evened
+from fedcoast.formulas.evening import evened, parts
 
 NAN = float("nan")
 
@@ -61,6 +61,15 @@ def test_the_order_of_clients_and_of_rounds_does_not_matter(seed, random):
     _, credits = drawn(seed)
     clients, rounds = random.sample(range(5), 5), random.sample(range(12), 12)
     np.testing.assert_allclose(evened(credits[rounds][:, clients]), evened(credits)[clients], atol=1e-9)
+
+
+@given(st.integers(0, 10_000), st.integers(2, 20), st.sampled_from([0.2, 0.5]))
+def test_each_round_adds_the_levels_that_it_alone_would_give(seed, clients, share):
+    _, credits = drawn(seed, clients=clients, share=share)
+    alone = [np.where(np.arange(len(credits))[:, None] == number, credits, 0 * credits) for number in range(12)]
+    expected = np.nan_to_num([evened(one) for one in alone])
+    np.testing.assert_allclose(parts(credits), expected, atol=1e-9)
+    np.testing.assert_allclose(parts(credits).sum(axis=0), np.nan_to_num(evened(credits)), atol=1e-9)
 
 
 def test_whoever_always_was_alone_keeps_its_mean():

@@ -3,11 +3,12 @@
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedcoast.assessors.options import is_number
 from fedcoast.assessors.text import as_text, csv_name, csv_row, printable
@@ -68,9 +69,9 @@ class Assessment:
     @property
     def additive(self) -> bool:
         """Whether the scores are the sums of the counted credits; those of some methods are moving averages."""
-        given = [self.credits[number] for number in self.counted]
-        sums = [float(sum(row.get(client, 0) for row in given)) for client in self.scores]
-        return bool(np.allclose(sums, list(map(float, self.scores.values()))))
+        scores = np.array(list(self.scores.values()), dtype=np.float64)
+        sums = np.nansum(self.credits_of(tuple(self.scores)), axis=0)
+        return bool(np.allclose(sums, scores, rtol=1e-9, atol=1e-9 * float(np.abs(scores).max(initial=0))))
 
     @property
     def evened(self) -> dict[Client, float]:
@@ -79,10 +80,12 @@ class Assessment:
         The mean where everybody was; NaN for clients without a credit. It is of the credits, also where a method's
         scores are no sums of them.
         """
-        clients = self.clients
+        return dict(zip(self.clients, evened(self.credits_of(self.clients)).tolist(), strict=True))
+
+    def credits_of(self, clients: Sequence[Client]) -> NDArray[np.float64]:
+        """The credits that count, a row a round and a column for each of the clients; NaN where one has none."""
         rows = [[self.credits[number].get(client, np.nan) for client in clients] for number in self.counted]
-        level = evened(np.array(rows, dtype=np.float64).reshape(len(rows), len(clients)))
-        return dict(zip(clients, level.tolist(), strict=True))
+        return np.array(rows, dtype=np.float64).reshape(len(rows), len(clients))
 
     @property
     def ranks(self) -> dict[Client, int]:

@@ -6,7 +6,8 @@ round's part, fitted by least squares to the credits there are (a two-way layout
 
     p_i^t ≈ a_i + b^t        level_i = a_i + the mean of b^t over the rounds
 
-Where everybody takes part in every round, the level is the mean.
+Where everybody takes part in every round, the level is the mean. Levels are linear in the credits, so each round adds
+its part to them (`parts`), as it adds a credit to a total.
 """
 
 import numpy as np
@@ -25,40 +26,60 @@ def evened(credits: Floats) -> Floats:
     >>> evened(np.array([[9.0, 8.0, nan], [nan, 2.0, 1.0]]))  # the second round gave less to everybody
     array([6., 5., 4.])
     """
+    came = ~np.isnan(credits).all(axis=0)
+    return np.where(came, parts(credits).sum(axis=0), np.nan)
+
+
+def parts(credits: Floats) -> Floats:
+    """What each round adds to the level of each client, who may have been absent in it: the columns add up to `evened`.
+
+    >>> parts(np.array([[9.0, 8.0], [7.0, 2.0]]))  # everybody was there: a round adds its part of the mean
+    array([[4.5, 4. ],
+           [3.5, 1. ]])
+    """
     present = ~np.isnan(credits)
     if not present.any():
-        return np.full(credits.shape[1], np.nan)
-    met = present.any(axis=1)  # a round without anybody says nothing
-    credits, present = credits[met], present[met]
-    wide = credits.shape[1] > credits.shape[0]
-    rounds, clients = _fitted(credits.T) if wide else _fitted(credits)[::-1]  # whichever are fewer are solved for
-    groups = _groups(present)
-    where = groups[present.argmax(axis=1)]
-    counts = np.bincount(where, minlength=len(groups))
-    means = np.bincount(where, rounds, len(groups)) / np.maximum(counts, 1)
-    return np.where(present.any(axis=0), clients + means[groups], np.nan)
+        return np.zeros(credits.shape)
+    given = np.where(present, credits, 0.0)
+    wide = credits.shape[1] > credits.shape[0]  # whichever are fewer, rounds or clients, are solved for
+    return _by_rounds(given, present) if wide else _by_clients(given, present)
 
 
-def _fitted(table: Floats) -> tuple[Floats, Floats]:
-    """What each column and each row adds to the entries of a table, by least squares over those there are."""
-    present = ~np.isnan(table)
-    given = np.where(present, table, 0.0)
-    company = np.maximum(present.sum(axis=1), 1)
-    shares = present / company[:, None]
-    # What a column has beyond the means of the rows it is in is what it adds beyond what the others there add.
-    beyond = given.sum(axis=0) - given.sum(axis=1) @ shares
-    meetings = np.diag(present.sum(axis=0)) - present.T.astype(np.float64) @ shares
-    groups = _groups(present)
-    together = (groups[:, None] == groups[None, :]).astype(np.float64)  # fixes what all of a group may add in common
-    columns = np.linalg.solve(meetings + together, beyond)
-    return columns, (given.sum(axis=1) - present @ columns) / company
+def connected(present: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """A number for each client, the same for those whom a chain of common rounds connects.
 
-
-def _groups(present: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """A number for each column, the same for those whom common rows connect."""
+    >>> connected(np.array([[True, True, False, False], [False, True, True, False]])).tolist()
+    [0, 0, 0, 3]
+    """
     groups = np.arange(present.shape[1])
     for row in present:
         if row.any():
             met = np.isin(groups, groups[row])
             groups[met] = groups[met].min()
     return groups
+
+
+def _by_clients(given: Floats, present: NDArray[np.bool_]) -> Floats:
+    company = np.maximum(present.sum(axis=1), 1)
+    shares = present / company[:, None]
+    groups = connected(present)
+    # What a client has beyond the means of its rounds is what it adds beyond what the others there add.
+    own = (given - given.sum(axis=1)[:, None] * shares) @ _inverse(present, shares, groups)
+    where = groups[present.argmax(axis=1)]  # a round's group
+    rounds = np.bincount(where[present.any(axis=1)], minlength=len(groups))
+    common = (given.sum(axis=1) / company - own @ shares.sum(axis=0)) / np.maximum(rounds[where], 1)
+    return np.where(groups == where[:, None], own + common[:, None], 0.0)
+
+
+def _by_rounds(given: Floats, present: NDArray[np.bool_]) -> Floats:
+    seen = np.maximum(present.sum(axis=0), 1)
+    shares = (present / seen).T
+    beyond = np.diag(given.sum(axis=1)) - given @ shares
+    common = beyond @ _inverse(present.T, shares, connected(present.T))  # adds up to 0 in each group
+    return np.asarray((given - common @ present) / seen)
+
+
+def _inverse(present: NDArray[np.bool_], shares: Floats, groups: NDArray[np.intp]) -> Floats:
+    """Of how the columns of a table meet in its rows; what all of a group may add in common is fixed at 0."""
+    meetings = np.diag(present.sum(axis=0)) - present.T.astype(np.float64) @ shares
+    return np.linalg.inv(meetings + (groups[:, None] == groups))

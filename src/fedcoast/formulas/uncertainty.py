@@ -28,6 +28,8 @@ from math import cbrt, ceil
 import numpy as np
 from numpy.typing import NDArray
 
+from fedcoast.formulas.evening import parts
+
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Places = NDArray[np.intp]
@@ -144,10 +146,11 @@ def calibration(places: Places, rounds: int, length: int, alike: Floats) -> tupl
     return shown / float(luck.sum()), shown**2 / max(float((product * product.T).sum()), 1e-300)
 
 
-def deviations(credits: Floats, horizon: int, draws: int, seed: int) -> Floats:
+def deviations(credits: Floats, horizon: int, draws: int, seed: int, evenly: bool = False) -> Floats:
     """What luck might have added to each client's total: a row for each draw; NaN for clients seen too rarely to tell.
 
-    Too rarely is in fewer than three blocks of rounds, or with fewer than two degrees of freedom left.
+    Too rarely is in fewer than three blocks of rounds, or with fewer than two degrees of freedom left. `evenly` asks
+    for what luck added to the levels of `formulas.evening` instead, to which others' luck adds too.
 
     >>> table = np.random.default_rng(0).normal(size=(900, 2))
     >>> deviations(table, horizon=2, draws=4000, seed=0).std(axis=0).round(-1).tolist()  # √900 = 30
@@ -155,15 +158,23 @@ def deviations(credits: Floats, horizon: int, draws: int, seed: int) -> Floats:
     """
     rounds, length = len(credits), block_length(len(credits), horizon)
     present = ~np.isnan(credits)
+    nothing = np.full((draws, credits.shape[1]), np.nan)
     if rounds < BLOCKS * length or not present.any():
-        return np.full((draws, credits.shape[1]), np.nan)
+        return nothing
     unit = float(np.nanmax(np.abs(credits))) or 1.0  # squares of huge credits must stay numbers
     left = residues(credits / unit, length)
     share, degrees = _calibrations(present, length, correlations(left, present, length, horizon))
+    known = ~np.isnan(share)
+    if not known.any():
+        return nothing
     rng = np.random.default_rng(seed)
     doubt = rng.normal(size=(draws, 1))
     count = ceil(rounds / length)
-    left *= unit * np.sqrt(rounds / (count * length) / share)
+    left *= unit * np.sqrt(rounds / (count * length) / np.where(known, share, np.median(share[known])))
+    if evenly:
+        left = parts(np.where(present, left, np.nan))
+        left -= left.mean(axis=0)
+    left[:, ~known] = np.nan
     result = np.empty((draws, credits.shape[1]))
     for first in range(0, draws, CHUNK):
         part = slice(first, min(draws, first + CHUNK))

@@ -138,7 +138,6 @@ def account(
     rounds = assessment.counted
     uncounted = tuple(sorted(set(assessment.credits) - set(rounds)))
     ranking = assessment.ranking
-    credits = _credits(assessment, ranking, rounds)
     additive = assessment.additive
     level = assessment.evened if additive and assessment.missed else {}
     places = {client: place for place, client in enumerate(ranking)}
@@ -147,7 +146,7 @@ def account(
         assessment=assessment,
         standings=_standings(assessment, certainty, rewards, truth, len(rounds), level),
         rounds=rounds,
-        credits=credits,
+        credits=assessment.credits_of(ranking).T,
         uncounted=uncounted,
         quarantined=tuple((n, c, why) for n, of in sorted(assessment.quarantined.items()) for c, why in of.items()),
         zero_is_idle=_zero_is_idle(assessment),
@@ -214,15 +213,6 @@ def _zero_is_idle(assessment: Assessment) -> bool:
     settings = assessment.settings
     compares_updates = settings.get("target") in ("ballot", "update")
     return assessment.method == "coast" and (compares_updates or settings.get("baseline") == "idle")
-
-
-def _credits(assessment: Assessment, ranking: tuple[Client, ...], rounds: tuple[int, ...]) -> Floats:
-    table = np.full((len(ranking), len(rounds)), np.nan)
-    places = {client: place for place, client in enumerate(ranking)}
-    for column, number in enumerate(rounds):
-        for client, credit in assessment.credits[number].items():
-            table[places[client], column] = credit
-    return table
 
 
 def _above(certainty: Certainty, ranking: tuple[Client, ...]) -> Floats:

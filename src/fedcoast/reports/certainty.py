@@ -148,11 +148,11 @@ def certainty(
     """
     _check(level, draws, seed, by)
     ranking, numbers, reach = _ranking(assessment, by), assessment.counted, _reach(assessment)
-    table = _table(assessment, numbers, ranking)
+    table = assessment.credits_of(ranking)
     scores = np.array([assessment.scores[client] for client in ranking], dtype=np.float64)
     seen = np.array([assessment.seen[client] for client in ranking], dtype=np.float64)
     block = uncertainty.block_length(len(numbers), reach)
-    note = _why_not(assessment, table, scores, block)
+    note = _why_not(assessment, len(numbers), block)
     luck = np.full((draws, len(ranking)), np.nan) if note else uncertainty.deviations(table, reach, draws, seed)
     half = uncertainty.half_widths(luck, level)
     per_round = 1 / np.maximum(seen, 1)
@@ -213,21 +213,12 @@ def _reach(assessment: Assessment) -> int:
     return 2 * horizon if assessment.settings.get("past") else horizon
 
 
-def _table(assessment: Assessment, numbers: tuple[int, ...], ranking: tuple[Client, ...]) -> Floats:
-    places = {client: place for place, client in enumerate(ranking)}
-    table = np.full((len(numbers), len(ranking)), np.nan)
-    for row, number in enumerate(numbers):
-        for client, credit in assessment.credits[number].items():
-            table[row, places[client]] = credit
-    return table
-
-
-def _why_not(assessment: Assessment, table: Floats, scores: Floats, block: int) -> str:
+def _why_not(assessment: Assessment, rounds: int, block: int) -> str:
     """Why no client has an interval; empty if some may."""
-    if not np.allclose(np.nansum(table, axis=0), scores, rtol=1e-9, atol=1e-9 * float(np.abs(scores).max(initial=0))):
+    if not assessment.additive:
         return f"no intervals: the scores of {assessment.method} are no sums of its credits"
-    if len(table) < uncertainty.BLOCKS * block:
-        return f"no intervals: they need {uncertainty.BLOCKS * block} valued rounds or more; there are {len(table)}"
+    if rounds < uncertainty.BLOCKS * block:
+        return f"no intervals: they need {uncertainty.BLOCKS * block} valued rounds or more; there are {rounds}"
     return ""
 
 
