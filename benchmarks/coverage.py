@@ -21,6 +21,7 @@ import torch
 from benchmarks.record import keep
 from fedcoast.assessors import CoAst
 from fedcoast.formulas import uncertainty
+from fedcoast.formulas.evening import evened
 from fedcoast.formulas.uncertainty import Floats
 from fedcoast.lab.experiment import Experiment
 from fedcoast.lab.federation import Federation
@@ -130,6 +131,15 @@ def ours(table: Floats, seed: int, reach: int) -> Floats:
     return uncertainty.deviations(table, reach, DRAWS, seed)
 
 
+def of_levels(table: Floats, seed: int, reach: int) -> Floats:
+    """Ours, of what is evened."""
+    return uncertainty.deviations(table, reach, DRAWS, seed, evenly=True)
+
+
+def total(table: Floats) -> Floats:
+    return np.asarray(np.nansum(table, axis=0))
+
+
 def one_at_a_time(table: Floats, seed: int, reach: int) -> Floats:
     """Rounds drawn singly: what they share with their neighbours is lost."""
     left = uncertainty.residues(table, reach + 1)
@@ -145,10 +155,11 @@ def trend_left_in(table: Floats, seed: int, reach: int) -> Floats:
     return np.asarray(counts @ left)
 
 
-WAYS: dict[str, Callable[[Floats, int, int], Floats]] = {
-    "ours": ours,
-    "one round at a time": one_at_a_time,
-    "trend left in": trend_left_in,
+WAYS: dict[str, tuple[Callable[[Floats, int, int], Floats], Callable[[Floats], Floats]]] = {
+    "ours": (ours, total),
+    "evened": (of_levels, evened),
+    "one round at a time": (one_at_a_time, total),
+    "trend left in": (trend_left_in, total),
 }
 
 
@@ -195,7 +206,8 @@ def simulated(luck: Luck, seen: float, rounds: int, runs: int) -> dict[str, dict
         present = rng.random(noise.shape) < seen
         table = np.where(present, noise + curve, np.nan)
         for way, tally in tallies.items():
-            tally.note(WAYS[way](table, run, HORIZON), np.where(present, noise, 0).sum(axis=0))
+            draws, estimate = WAYS[way]
+            tally.note(draws(table, run, HORIZON), estimate(np.where(present, noise, np.nan)))
     return {way: tally.figures() for way, tally in tallies.items()}
 
 
@@ -205,9 +217,10 @@ def trained(streams: Floats) -> dict[str, dict[str, float]]:
     for seed, table in enumerate(streams):
         others = np.delete(streams, seed, axis=0)
         count = float((~np.isnan(others)).sum(axis=0).mean())
-        error = np.nansum(table - np.nanmean(others, axis=0), axis=0) / np.sqrt(1 + 1 / count)
+        error = (table - np.nanmean(others, axis=0)) / np.sqrt(1 + 1 / count)
         for way, tally in tallies.items():
-            tally.note(WAYS[way](table, seed, REACH), error)
+            draws, estimate = WAYS[way]
+            tally.note(draws(table, seed, REACH), estimate(error))
     return {way: tally.figures() for way, tally in tallies.items()}
 
 
@@ -246,7 +259,7 @@ def run(smoke: bool) -> None:
     torch.set_num_threads(1)
     if smoke:
         on_streams(4, (20,))
-        in_the_lab((Trained("noise", "luck", rounds=14, seeds=3),))
+        in_the_lab((Trained("noise", "luck", rounds=18, seeds=3),))
         return
     measured = {"level": LEVEL, "horizon": HORIZON, "streams": on_streams(200, (20, 40, 100)), "lab": in_the_lab(LAB)}
     keep("coverage", COMMAND, measured)
@@ -263,16 +276,20 @@ def page(measured: dict[str, Any]) -> str:
         own = [f"{row['ours']['coverage']:.0%}" for row in rows]
         rest = [f"{rows[-1][way][what]:{form}}" for way, what, form in _RIVALS]
         streams.append([name, *own, *rest])
+        if STREAMS[name][1] < 1:
+            streams.append([f"{name}: evened", *(f"{row['evened']['coverage']:.0%}" for row in rows), "", ""])
     lab = [
         [
-            row["setting"] + ("" if row["participation"] == 1 else f", {row['participation']:.0%} present"),
+            row["setting"] + ("" if row["participation"] == 1 else f", {row['participation']:.0%} present{suffix}"),
             _FRESH[row["drawn anew"]],
-            f"{row['ours']['coverage']:.0%}",
-            f"{row['ours']['coverage of differences']:.0%}",
-            f"{row['ours']['width']:.2f}",
-            f"{row['trend left in']['width']:.1f}",
+            f"{row[way]['coverage']:.0%}",
+            f"{row[way]['coverage of differences']:.0%}",
+            f"{row[way]['width']:.2f}",
+            f"{row['trend left in']['width']:.1f}" if way == "ours" else "",
         ]
         for row in measured["lab"]
+        for way, suffix in (("ours", ""), ("evened", ": evened"))
+        if way == "ours" or row["participation"] < 1
     ]
     seeds, runs = measured["lab"][0]["seeds"], measured["streams"][0]["runs"]
     return _PAGE.format(
@@ -283,7 +300,7 @@ def page(measured: dict[str, Any]) -> str:
         longest=lengths[-1],
         rounds=measured["lab"][0]["rounds"],
         streams=_markdown(["luck", *heads, "one round at a time", "trend left in: width"], streams),
-        lab=_markdown(["setting", "drawn anew", "totals", "differences", "width", "trend left in: width"], lab),
+        lab=_markdown(["setting", "drawn anew", "held", "differences", "width", "trend left in: width"], lab),
     )
 
 
@@ -309,10 +326,11 @@ A score is a sum of credits, and a credit has luck in it: which batches were dra
 ```python
 from fedcoast.reports.certainty import certainty
 
-sure = certainty(assessor.assessment())   # level=0.90
+sure = certainty(assessor.assessment())   # level=0.90, by="total"
 print(sure)
 sure.intervals["ann"]            # (low, high) for the total; None if ann was seen too rarely
-sure.mean_intervals["ann"]       # the same per round seen: fair to clients that were asked less often
+sure.mean_intervals["ann"]       # the same per round seen
+sure.evened_intervals["ann"]     # per round, as if all had been in every round
 sure.rank_intervals["ann"]       # the best and the worst rank ann may really have
 sure.above[0, 1]                 # the probability that sure.clients[0] really is above sure.clients[1]
 sure.groups                      # who cannot be told apart
@@ -350,6 +368,10 @@ told apart from everyone below. So nobody is in another group than someone it ca
 of neighbours may make a group whose ends differ. Rank intervals count whom a client is surely above and below, all
 comparisons together (Mogstad, Romano, Shaikh, Wilhelm, *Inference for Ranks*, 2024).
 
+Where clients missed rounds, `by="evened"` ranks and groups them by what is
+[evened out](default.md#clients-that-miss-rounds), which is a sum over the rounds as a total is; to it the luck of the
+others adds too. Clients that no chain of common rounds connects cannot be compared, and a note says so.
+
 It assumes that what is left of a credit after its slow trend is luck, and that luck is independent beyond the
 horizon.
 
@@ -384,7 +406,7 @@ does all this again (about eight minutes on one core); results/coverage.json has
 ## From certainty to rewards
 
 `fedcoast rewards RUN --budget 100000 --alike` pays clients alike who cannot be told apart, so that nobody is paid for
-luck.
+luck. With `--by evened` nobody is paid for the rounds it was asked in either.
 """
 
 

@@ -49,6 +49,16 @@ def test_the_table_evens_out_the_rounds_only_where_somebody_missed_one():
     assert "evened" not in str(moving_average)
 
 
+def test_clients_that_no_chain_of_common_rounds_connects_are_said_to_be_strangers():
+    met = {1: {"ann": 1, "bob": 2}, 2: {"bob": 1, 7: 1}}
+    apart = {1: {"ann": 1, "bob": 2}, 2: {7: 1}}
+    assert not replace(SMALL, credits=met).strangers
+    assert replace(SMALL, credits=apart).strangers
+    assert not replace(SMALL, credits={1: {"ann": 1, "bob": 2}}).strangers  # 7 has nothing to compare
+    assert "never met" in str(replace(SMALL, credits=apart))
+    assert "never met" not in str(SMALL)
+
+
 def test_the_correlation_with_a_truth_does_not_depend_on_its_order():
     assert SMALL.spearman({"bob": 0, "ann": 5, 7: 5}) == pytest.approx(1)
     assert SMALL.spearman({7: 0, "ann": 0, "bob": 9}) == pytest.approx(-1)

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from fedcoast.formulas import uncertainty
+from fedcoast.formulas.evening import evened
 from fedcoast.formulas.order import above, groups, rank_intervals, rounds_to_settle, told_apart
 from fedcoast.formulas.uncertainty import (
     block_length,
@@ -49,15 +50,19 @@ def training(rounds):
     return 10 * np.exp(-np.arange(rounds) / 8) + 1
 
 
-def covered(luck, interval, runs=60, rounds=40, clients=5, curve=training, seen=1.0):
-    """The share of intervals that hold the truth: the sum of the curve over the rounds a client was seen in."""
+def totals(credits):
+    return np.nansum(credits, axis=0)
+
+
+def covered(luck, interval, runs=60, rounds=40, clients=5, curve=training, seen=1.0, estimate=totals):
+    """The share of intervals that hold the truth: what comes of the curve alone, in the rounds a client was seen in."""
     rng = np.random.default_rng(1)
     hits, widths, errors = [], [], []
     for run in range(runs):
         noise = luck(rng, rounds, clients)
         present = rng.random(noise.shape) < seen
         half = interval(np.where(present, noise + curve(rounds)[:, None], np.nan), run)
-        error = np.where(present, noise, 0).sum(axis=0)
+        error = estimate(np.where(present, noise, np.nan))
         known = ~np.isnan(half)
         hits += (np.abs(error) <= half)[known].tolist()
         widths += half[known].tolist()
@@ -67,6 +72,10 @@ def covered(luck, interval, runs=60, rounds=40, clients=5, curve=training, seen=
 
 def ours(credits, seed):
     return half_widths(deviations(credits, HORIZON, 300, seed), LEVEL)
+
+
+def of_levels(credits, seed):
+    return half_widths(deviations(credits, HORIZON, 300, seed, evenly=True), LEVEL)
 
 
 def one_round_at_a_time(credits, seed):
@@ -102,6 +111,28 @@ def test_intervals_that_take_the_trend_for_luck_are_useless():
 @pytest.mark.parametrize(("seen", "rounds"), [(0.5, 60), (0.25, 100)])
 def test_clients_that_are_away_half_of_the_time_are_covered_too(seen, rounds):
     assert 0.85 <= covered(overlapping, ours, seen=seen, rounds=rounds, runs=30)[0] <= 0.96
+
+
+@pytest.mark.parametrize("luck", [independent, overlapping])
+@pytest.mark.parametrize(("seen", "rounds"), [(0.5, 60), (0.25, 100)])
+def test_what_is_evened_is_covered_too(luck, seen, rounds):
+    share, width = covered(luck, of_levels, seen=seen, rounds=rounds, runs=30, estimate=evened)
+    assert 0.85 <= share <= 0.98
+    assert width < 1.5
+
+
+def test_luck_of_a_level_is_that_of_the_mean_where_everybody_is_there():
+    credits = overlapping(np.random.default_rng(0), 40, 3)
+    of_total, of_level = (deviations(credits, HORIZON, 300, 0, evenly) for evenly in (False, True))
+    np.testing.assert_allclose(of_level, of_total / 40, atol=1e-12)
+
+
+def test_a_rare_client_has_no_luck_of_its_own_and_takes_nobody_elses():
+    credits = overlapping(np.random.default_rng(0), 40, 3)
+    credits[2:, 2] = np.nan
+    luck = deviations(credits, HORIZON, 300, 0, evenly=True)
+    assert np.isnan(luck[:, 2]).all()
+    assert np.isfinite(luck[:, :2]).all()
 
 
 def test_a_dozen_rounds_give_wide_intervals_and_not_wrong_ones():

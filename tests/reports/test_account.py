@@ -1,3 +1,6 @@
+import csv
+import io
+import json
 import math
 from dataclasses import replace
 
@@ -9,12 +12,13 @@ from fedcoast import Assessment, BadSetting, CoAst
 from fedcoast.assessors import CGSV, METHODS, Cosine
 from fedcoast.reports.account import account
 from fedcoast.reports.certainty import certainty
+from fedcoast.reports.forms import to_csv, to_json
 from fedcoast.reports.layers import LayeredCoAst
 from fedcoast.reports.markdown import markdown
 from fedcoast.reports.overview import ends, groups, means, windows
 from fedcoast.reports.survey import conclude, survey
 from fedcoast.reports.tables import ranking_table
-from fedcoast.reports.wording import coverage, findings, number, settling
+from fedcoast.reports.wording import coverage, findings, interval, number, settling
 from federations import federation, show, with_upload
 
 
@@ -204,6 +208,16 @@ def test_who_missed_rounds_is_compared_by_what_is_evened_and_nobody_else_hears_o
     for text in (markdown(some), ranking_table(some)):
         assert "evened" in text
         assert number(level["bob"]) in text
+        assert interval(some.standings[0].evened_interval) in text
+    data = json.loads(to_json(some))["clients"]
+    assert [of["evened"] for of in data] == [standing.evened for standing in some.standings]
+    head, first, *_ = csv.reader(io.StringIO(to_csv(some), newline=""))
+    low, high = some.standings[0].evened_interval
+    assert [float(first[head.index(f"evened{end}")]) for end in ("", " low", " high")] == [
+        some.standings[0].evened,
+        low,
+        high,
+    ]
     assert not any(standing.evened for standing in survey(rounds, CGSV(), made=MADE).standings)
     assert "evened" not in coverage(everybody) + markdown(everybody) + ranking_table(everybody)
 

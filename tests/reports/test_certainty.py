@@ -73,7 +73,7 @@ def test_blocks_cover_what_neighbouring_rounds_share():
 def test_too_few_rounds_give_no_interval_and_say_so():
     sure = certainty(assessed(np.ones((8, 2)), {"horizon": 2}))
     assert sure.intervals == {"a": None, "b": None}
-    assert sure.mean_intervals == {"a": None, "b": None}
+    assert sure.mean_intervals == sure.evened_intervals == {"a": None, "b": None}
     assert sure.rank_intervals == {"a": (1, 2), "b": (1, 2)}
     assert (sure.groups, sure.unknown) == ((), ("a", "b"))
     assert sure.rounds_to_settle == {("a", "b"): None}
@@ -105,12 +105,48 @@ def test_the_mean_does_not_reward_being_asked_more_often():
     assert by_mean.coverage == {"a": 0.5, "b": 1}
 
 
-def test_a_client_that_was_never_seen_ranks_last_by_the_mean():
+def test_what_is_evened_does_not_reward_the_rounds_that_a_client_was_in():
+    fall = np.linspace(20, 0, 60)[:, None]  # the first rounds give more to everybody
+    table = np.random.default_rng(0).normal(size=(60, 3)) + fall + np.array([3, 2, 0])
+    table[:30, 0] = np.nan
+    by_mean, by_evened = (certainty(assessed(table), by=by) for by in ("mean", "evened"))
+    assert by_mean.clients[-1] == "a"
+    assert by_evened.clients == ("a", "b", "c")
+    assert by_evened.groups == (("a",), ("b",), ("c",))
+    assert by_evened.values == pytest.approx(assessed(table).evened)
+    for client, (low, high) in by_evened.evened_intervals.items():
+        assert by_mean.evened_intervals[client] == pytest.approx((low, high))
+        assert (low + high) / 2 == pytest.approx(by_evened.values[client])
+    assert f"{by_evened.values['a']:,.6g}" in str(by_evened)
+    assert json.loads(by_evened.to_json())["evened_intervals"][0] == list(by_evened.evened_intervals["a"])
+
+
+def test_where_everybody_was_always_there_what_is_evened_is_the_mean(three):
+    by_mean, by_evened = (certainty(three, by=by) for by in ("mean", "evened"))
+    assert by_evened.groups == by_mean.groups
+    for client in "abc":
+        assert by_evened.evened_intervals[client] == pytest.approx(by_mean.mean_intervals[client])
+
+
+def test_clients_that_never_met_are_not_compared_by_what_is_evened():
+    table = np.random.default_rng(0).normal(size=(60, 4))
+    table[::2, :2] = np.nan
+    table[1::2, 2:] = np.nan
+    sure = certainty(assessed(table), by="evened")
+    assert sure.note == "no intervals: some clients never met, not even through others, and cannot be compared"
+    assert sure.groups == ()
+    assert not certainty(assessed(table)).note
+
+
+@pytest.mark.parametrize("by", ["mean", "evened"])
+def test_a_client_that_was_never_seen_ranks_last_per_round(by):
     table = np.random.default_rng(0).normal(size=(30, 3)) - 5
     table[:, 1] = np.nan
-    sure = certainty(assessed(table), by="mean")
+    sure = certainty(assessed(table), by=by)
     assert sure.clients[-1] == "b"
     assert sure.intervals["b"] is None
+    assert sure.evened_intervals["b"] is None
+    assert sure.evened_intervals["a"] is not None
 
 
 def test_only_rounds_that_the_scores_count_matter():
@@ -177,7 +213,7 @@ def test_a_lone_client_is_a_group(three):
         ({"level": "0.9"}, "level must lie between 0 and 1"),
         ({"draws": 10}, "draws must be an integer of at least 100; got 10"),
         ({"seed": -1}, "seed must be an integer of at least 0; got -1"),
-        ({"by": "median"}, "by must be 'total' or 'mean'"),
+        ({"by": "median"}, "by must be 'total', 'mean' or 'evened'"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(three, options, said):

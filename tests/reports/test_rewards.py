@@ -60,6 +60,24 @@ def test_the_mean_pays_for_the_round_and_not_for_being_asked():
     assert paid.shares == {"ann": Fraction(1, 3), "bob": Fraction(2, 3)}
 
 
+def test_what_is_evened_pays_neither_for_being_asked_nor_for_the_rounds():
+    credits = {1: {"ann": 9, "bob": 8}, 2: {"bob": 2, "cid": 1}, 3: {"bob": 2, "cid": 1}}
+    scores, seen = {"ann": 9, "bob": 12, "cid": 2, "dan": 0}, {"ann": 1, "bob": 3, "cid": 2, "dan": 0}
+    paid = rewards(Assessment("mine", scores, credits, seen=seen), by="evened")
+    assert [float(paid.scores[client]) for client in scores] == pytest.approx([5, 4, 3, 0])
+    assert paid.clients == ("ann", "bob", "cid", "dan")
+    assert paid.options["by"] == "evened"
+    assert sum(paid.shares.values()) == 1
+
+
+def test_what_cannot_be_evened_is_not_paid_for():
+    with pytest.raises(BadSetting, match="the scores of mine are no sums of credits"):
+        rewards(ALL, by="evened")
+    apart = Assessment("mine", {"ann": 3, "bob": 1}, {1: {"ann": 3}, 2: {"bob": 1}}, seen={"ann": 1, "bob": 1})
+    with pytest.raises(BadSetting, match="some clients never met in any round"):
+        rewards(apart, by="evened")
+
+
 def test_nothing_earned_is_nothing_to_share():
     with pytest.raises(BadSetting, match="none of the 2 clients has a score above 0"):
         rewards(assessed({"ann": 0, "eve": -3}))
@@ -136,7 +154,7 @@ def test_what_is_no_budget_is_refused(budget):
     ("options", "said"),
     [
         ({"rule": "lottery"}, "rule must be 'proportional', 'softmax' or 'rank'; got 'lottery'"),
-        ({"by": "size"}, "by must be 'total' or 'mean'"),
+        ({"by": "size"}, "by must be 'total', 'mean' or 'evened'"),
         ({"temperature": 0}, "temperature must be a number above 0; got 0"),
         ({"temperature": float("nan")}, "temperature must be a number above 0; got nan"),
         ({"floor": -0.1}, "floor must lie between 0 and 1, the share of a client; got -0.1"),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fedcoast.assessors.options import is_number
 from fedcoast.assessors.text import as_text, csv_name, csv_row, printable
 from fedcoast.errors import BadFile, Client
-from fedcoast.formulas.evening import evened
+from fedcoast.formulas.evening import connected, evened
 from fedcoast.formulas.ranking import paper_ranks, spearman
 from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
 
@@ -78,9 +78,15 @@ class Assessment:
         """The credit per round as if everybody had been in every counted round (see `formulas.evening`).
 
         The mean where everybody was; NaN for clients without a credit. It is of the credits, also where a method's
-        scores are no sums of them.
+        scores are no sums of them. Where `strangers` are among the clients, it compares those that met alone.
         """
         return dict(zip(self.clients, evened(self.credits_of(self.clients)).tolist(), strict=True))
+
+    @property
+    def strangers(self) -> bool:
+        """Whether no chain of common rounds connects some of the clients, so that nothing can compare them."""
+        present = ~np.isnan(self.credits_of(self.clients))
+        return self.missed and len(set(connected(present)[present.any(axis=0)].tolist())) > 1
 
     def credits_of(self, clients: Sequence[Client]) -> NDArray[np.float64]:
         """The credits that count, a row a round and a column for each of the clients; NaN where one has none."""
@@ -240,6 +246,7 @@ class Assessment:
             numbers += [] if truth is None else [str(planted[client])]
             table.add_row(str(ranks[client]), Text(printable(client)), *numbers)
         said = ["somebody missed a round: compare what is evened"] if evens else []
+        said += ["some clients never met, not even through others: nothing compares those"] if self.strangers else []
         said += [f"not final yet: round {', '.join(map(str, self.pending))}"] if self.pending else []
         table.caption = "\n".join(said) or None
         return table

@@ -42,6 +42,7 @@ class Standing:
     interval: Interval | None = None
     mean_interval: Interval | None = None
     evened: float | None = None
+    evened_interval: Interval | None = None
     ranks: tuple[int, int] | None = None
     group: int | None = None
     share: float | None = None
@@ -177,6 +178,7 @@ def _standings(
     planted = {} if truth is None else dict(zip(truth, paper_ranks(list(truth.values())), strict=True))
     intervals = {} if certainty is None else certainty.intervals
     means = {} if certainty is None else certainty.mean_intervals
+    levels = {} if certainty is None or not level else certainty.evened_intervals
     rank_intervals = {} if certainty is None or certainty.note else certainty.rank_intervals
     groups = {} if certainty is None else {c: place for place, of in enumerate(certainty.groups) for c in of}
     return tuple(
@@ -191,6 +193,7 @@ def _standings(
             interval=intervals.get(client),
             mean_interval=means.get(client),
             evened=level.get(client) if assessment.seen[client] else None,
+            evened_interval=levels.get(client),
             ranks=rank_intervals.get(client),
             group=groups.get(client),
             share=None if rewards is None else float(rewards.shares[client]),

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from fedcoast.assessors.assessment import Assessment
 from fedcoast.assessors.text import as_text, printable
 from fedcoast.errors import BadSetting, Client
 from fedcoast.formulas import order, uncertainty
+from fedcoast.formulas.evening import evened
 from fedcoast.formulas.uncertainty import Bools, Floats
 from fedcoast.rounds.clients import client_to_json
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 FORMAT = "fedcoast-certainty"
 VERSION = 1
 
-By = Literal["total", "mean"]
+By = Literal["total", "mean", "evened"]
 Interval = tuple[float, float]
 
 
@@ -35,9 +36,10 @@ class Certainty:
     would have given is another question, and so is whether the method measures what you want to pay for.
 
     clients           in the order of the ranking
-    by                what is ranked, `values`: the "total", or the "mean" credit per round seen, which does not
-                      reward being asked more often
-    intervals         of the totals, and `mean_intervals` of the means; None for a client that was seen too rarely
+    by                what is ranked, `values`: the "total"; the "mean" credit per round seen, which does not reward
+                      being asked more often; or that mean "evened", which does not reward the rounds either
+    intervals         of the totals, `mean_intervals` of the means and `evened_intervals` of what is evened; None for a
+                      client that was seen too rarely
     rank_intervals    the best and the worst rank a client may really have
     above             above[i, j] is the probability that clients[i] really is above clients[j]; NaN if unknown
     groups            runs of the ranking: whoever cannot be told apart is in the same one; clients without an
@@ -56,6 +58,7 @@ class Certainty:
     values: Mapping[Client, float]
     intervals: Mapping[Client, Interval | None]
     mean_intervals: Mapping[Client, Interval | None]
+    evened_intervals: Mapping[Client, Interval | None]
     rank_intervals: Mapping[Client, tuple[int, int]]
     above: Floats = field(repr=False, compare=False)
     groups: tuple[tuple[Client, ...], ...]
@@ -87,6 +90,7 @@ class Certainty:
                 "clients": [client_to_json(client) for client in self.clients],
                 "intervals": [self.intervals[client] for client in self.clients],
                 "mean_intervals": [self.mean_intervals[client] for client in self.clients],
+                "evened_intervals": [self.evened_intervals[client] for client in self.clients],
                 "rank_intervals": [self.rank_intervals[client] for client in self.clients],
                 "coverage": [self.coverage[client] for client in self.clients],
                 "groups": [[places[client] for client in group] for group in self.groups],
@@ -104,7 +108,7 @@ class Certainty:
         table = Table("ranks", "client", self.by, f"{self.level:.0%} interval", "seen", "group", "to settle")
         for place in (0, 2, 3, 4, 6):
             table.columns[place].justify = "right"
-        intervals = self.intervals if self.by == "total" else self.mean_intervals
+        intervals = {"total": self.intervals, "mean": self.mean_intervals, "evened": self.evened_intervals}[self.by]
         numbers = {client: place + 1 for place, group in enumerate(self.groups) for client in group}
         below = dict(pairwise(self.clients))
         for client in self.clients:
@@ -150,14 +154,23 @@ def certainty(
     ranking, numbers, reach = _ranking(assessment, by), assessment.counted, _reach(assessment)
     table = assessment.credits_of(ranking)
     scores = np.array([assessment.scores[client] for client in ranking], dtype=np.float64)
-    seen = np.array([assessment.seen[client] for client in ranking], dtype=np.float64)
+    per_round = 1 / np.maximum([assessment.seen[client] for client in ranking], 1)
     block = uncertainty.block_length(len(numbers), reach)
-    note = _why_not(assessment, len(numbers), block)
-    luck = np.full((draws, len(ranking)), np.nan) if note else uncertainty.deviations(table, reach, draws, seed)
-    half = uncertainty.half_widths(luck, level)
-    per_round = 1 / np.maximum(seen, 1)
-    values = scores if by == "total" else scores * per_round
-    luck = luck if by == "total" else luck * per_round
+    note = _why_not(assessment, len(numbers), block, by)
+
+    def drawn(evenly: bool) -> Floats:
+        unknown = np.full((draws, len(ranking)), np.nan)
+        return unknown if note else uncertainty.deviations(table, reach, draws, seed, evenly)
+
+    of_total = drawn(evenly=False)
+    of_level = drawn(evenly=True) if assessment.missed else of_total * per_round
+    ways: dict[By, tuple[Floats, Floats]] = {
+        "total": (scores, of_total),
+        "mean": (scores * per_round, of_total * per_round),
+        "evened": (np.nan_to_num(evened(table)), of_level),
+    }
+    intervals = {way: _intervals(ranking, *pair, level) for way, pair in ways.items()}
+    values, luck = ways[by]
     chances = order.above(values, luck)
     chances.setflags(write=False)
     apart = order.told_apart(chances, level)
@@ -168,11 +181,12 @@ def certainty(
         by=by,
         clients=ranking,
         values=dict(zip(ranking, values.tolist(), strict=True)),
-        intervals=_intervals(ranking, scores, half),
-        mean_intervals=_intervals(ranking, scores * per_round, half * per_round),
+        intervals=intervals["total"],
+        mean_intervals=intervals["mean"],
+        evened_intervals=intervals["evened"],
         rank_intervals={client: (int(best), int(worst)) for client, (best, worst) in zip(ranking, ranks, strict=True)},
         above=chances,
-        groups=_groups(ranking, apart, ~np.isnan(half)),
+        groups=_groups(ranking, apart, ~np.isnan(luck[0])),
         rounds_to_settle=_settle(ranking, values, luck, apart, len(numbers), level),
         coverage={client: assessment.seen[client] / max(1, len(numbers)) for client in ranking},
         rounds=len(numbers),
@@ -189,17 +203,17 @@ def _check(level: float, draws: int, seed: int, by: By) -> None:
         raise BadSetting(f"draws must be an integer of at least 100; got {draws!r}")
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise BadSetting(f"seed must be an integer of at least 0; got {seed!r}")
-    if by not in ("total", "mean"):
-        raise BadSetting(f"by must be 'total' or 'mean', the number that ranks; got {by!r}")
+    if by not in get_args(By):
+        raise BadSetting(f"by must be 'total', 'mean' or 'evened', the number that ranks; got {by!r}")
 
 
 def _ranking(assessment: Assessment, by: By) -> tuple[Client, ...]:
     if by == "total":
         return assessment.ranking
-    mean, seen = assessment.mean, assessment.seen
-    heard = [client for client in assessment.clients if seen[client]]
-    never = [client for client in assessment.clients if not seen[client]]
-    return (*sorted(heard, key=lambda client: -mean[client]), *never)
+    values = assessment.mean if by == "mean" else assessment.evened
+    heard = [client for client in assessment.clients if not math.isnan(values[client])]
+    never = [client for client in assessment.clients if math.isnan(values[client])]
+    return (*sorted(heard, key=lambda client: -values[client]), *never)
 
 
 def _reach(assessment: Assessment) -> int:
@@ -213,16 +227,21 @@ def _reach(assessment: Assessment) -> int:
     return 2 * horizon if assessment.settings.get("past") else horizon
 
 
-def _why_not(assessment: Assessment, rounds: int, block: int) -> str:
+def _why_not(assessment: Assessment, rounds: int, block: int, by: By) -> str:
     """Why no client has an interval; empty if some may."""
     if not assessment.additive:
         return f"no intervals: the scores of {assessment.method} are no sums of its credits"
     if rounds < uncertainty.BLOCKS * block:
         return f"no intervals: they need {uncertainty.BLOCKS * block} valued rounds or more; there are {rounds}"
+    if by == "evened" and assessment.strangers:
+        return "no intervals: some clients never met, not even through others, and cannot be compared"
     return ""
 
 
-def _intervals(ranking: tuple[Client, ...], values: Floats, half: Floats) -> dict[Client, Interval | None]:
+def _intervals(
+    ranking: tuple[Client, ...], values: Floats, luck: Floats, level: float
+) -> dict[Client, Interval | None]:
+    half = uncertainty.half_widths(luck, level)
     return {
         client: None if math.isnan(reach) else (value - reach, value + reach)
         for client, value, reach in zip(ranking, values.tolist(), half.tolist(), strict=True)

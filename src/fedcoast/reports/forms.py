@@ -22,7 +22,21 @@ from fedcoast.rounds.files import write_whole
 
 FORMAT = "fedcoast-report"
 VERSION = 1
-_ADDED = ["low", "high", "mean low", "mean high", "best rank", "worst rank", "verdict", "group", "share", "amount"]
+_ADDED = [
+    "low",
+    "high",
+    "mean low",
+    "mean high",
+    "evened",
+    "evened low",
+    "evened high",
+    "best rank",
+    "worst rank",
+    "verdict",
+    "group",
+    "share",
+    "amount",
+]
 
 
 def write(account: Account, path: str | Path, form: str | None = None) -> None:
@@ -85,6 +99,8 @@ def _standing(standing: Standing) -> dict[str, Any]:
         "interval": standing.interval,
         "mean": standing.mean,
         "mean_interval": standing.mean_interval,
+        "evened": standing.evened,
+        "evened_interval": standing.evened_interval,
         "ranks": standing.ranks,
         "verdict": standing.verdict,
         "seen": standing.seen,
@@ -111,7 +127,8 @@ def to_csv(account: Account) -> str:
 
 
 def _added(standing: Standing) -> list[Any]:
-    spans = [standing.interval, standing.mean_interval, standing.ranks]
+    level = "" if standing.evened is None else standing.evened
+    spans = [standing.interval, standing.mean_interval, (level,), standing.evened_interval, standing.ranks]
     cells = [cell for span in spans for cell in (span or ("", ""))]
     group = "" if standing.group is None else standing.group + 1
     share = "" if standing.share is None else standing.share

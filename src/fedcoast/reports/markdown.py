@@ -54,6 +54,7 @@ def _ranking(account: Account) -> str:
     sure = account.level is not None
     heads = ["rank", "client", "score", "per round", "rounds"]
     heads += ["evened"] if account.evens else []
+    heads += ["evened, range"] if account.evens and sure else []
     heads += [f"{percent(account.level)} range", "rank could be"] if sure else []
     heads += ["verdict"] if sure and account.zero_is_idle else []
     heads += ["share"] if account.rewards is not None else []
@@ -63,6 +64,7 @@ def _ranking(account: Account) -> str:
 def _row(account: Account, standing: Standing) -> list[str]:
     cells = [str(standing.rank), named(standing), number(standing.score), number(standing.mean), str(standing.seen)]
     cells += [number(standing.evened)] if account.evens else []
+    cells += [interval(standing.evened_interval)] if account.evens and account.level is not None else []
     if account.level is not None:
         ranks = "–" if standing.ranks is None else "–".join(map(str, dict.fromkeys(standing.ranks)))
         cells += [interval(standing.interval), ranks]

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from fedcoast.assessors.assessment import Assessment
 from fedcoast.assessors.text import as_text, csv_name, csv_row, printable
@@ -146,8 +146,8 @@ def rewards(
 ) -> Rewards:
     """Share out 1, or a budget, by a rule (see the table above).
 
-    `by` pays for the "total", or for the "mean" credit per round seen. A floor or cap of 0.1 is one tenth, not the
-    double next to it.
+    `by` pays for the "total", for the "mean" credit per round seen, or for that mean "evened" out over the rounds that
+    clients missed. A floor or cap of 0.1 is one tenth, not the double next to it.
 
     >>> from fedcoast import Assessment
     >>> scores = {"ann": 300, "bob": 100, "eve": -50}
@@ -214,8 +214,8 @@ def amount(number_of_cents: int) -> str:
 def _check(rule: Rule, by: By, temperature: float, certainty: Certainty | None) -> None:
     if rule not in ("proportional", "softmax", "rank"):
         raise BadSetting(f"rule must be 'proportional', 'softmax' or 'rank'; got {rule!r}")
-    if by not in ("total", "mean"):
-        raise BadSetting(f"by must be 'total' or 'mean', the number that is paid for; got {by!r}")
+    if by not in get_args(By):
+        raise BadSetting(f"by must be 'total', 'mean' or 'evened', the number that is paid for; got {by!r}")
     if isinstance(temperature, bool) or not isinstance(temperature, int | float) or not temperature > 0:
         raise BadSetting(f"temperature must be a number above 0; got {temperature!r}")
     if certainty is not None and certainty.by != by:
@@ -239,8 +239,24 @@ def _scores(assessment: Assessment, by: By) -> dict[Client, Fraction]:
     for client in assessment.clients:
         if not math.isfinite(assessment.scores[client]):
             raise BadSetting(f"scores must be finite to be paid for; client {client!r} has {assessment.scores[client]}")
+    if by == "evened":
+        return _evened(assessment)
     scores = {client: Fraction(assessment.scores[client]) for client in assessment.clients}
     return scores if by == "total" else {c: score / max(1, assessment.seen[c]) for c, score in scores.items()}
+
+
+def _evened(assessment: Assessment) -> dict[Client, Fraction]:
+    if not assessment.additive:
+        raise BadSetting(
+            f"the scores of {assessment.method} are no sums of credits, so that nothing can be evened out; pay for"
+            " the total"
+        )
+    if assessment.strangers:
+        raise BadSetting(
+            "some clients never met in any round, not even through others: nothing says what one is worth beside"
+            " another. Pay for the total or the mean, or pay those that met apart"
+        )
+    return {client: Fraction(0 if math.isnan(level) else level) for client, level in assessment.evened.items()}
 
 
 def _pooled(scores: dict[Client, Fraction], certainty: Certainty | None) -> dict[Client, Fraction]:

@@ -106,6 +106,12 @@ _COLUMNS = [
         lambda s: _whole(s.evened, number(s.evened)),
     ),
     _Column(
+        "evened, range",
+        "Where that would lie, with the same confidence.",
+        lambda s: s.evened_interval,
+        lambda s: _span(s.evened_interval),
+    ),
+    _Column(
         "rank could be",
         "The places that luck alone could have given it, with the same confidence.",
         lambda s: s.ranks,

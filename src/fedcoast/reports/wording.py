@@ -210,6 +210,8 @@ def coverage(account: Account) -> str:
         else f"{full:,} of {several(count, 'client')} took part in {whole}. Totals favour those who came often; compare"
         f" {'what is evened' if account.evens else 'them per round'}."
     )
+    if account.assessment.strangers:
+        text += " Some never met, not even through others: nothing compares those."
     return text + (f" {several(dropped, 'upload')} could not be used." if dropped else " Every upload could be used.")
 
 
@@ -221,7 +223,7 @@ def rule(rewards: Rewards) -> str:
         "rank": "by rank, the last getting one part, the next two, and so on",
     }[rewards.rule]
     options = rewards.options
-    said = [by, "per round seen" if options.get("by") == "mean" else ""]
+    said = [by, {"mean": "per round seen", "evened": "per round, evened out"}.get(options.get("by", ""), "")]
     said.append("also to those at or below zero" if options.get("everyone") else "to clients above zero alone")
     said.append("alike to those who cannot be told apart" if options.get("alike_within_groups") else "")
     said.append(f"nobody below a share of {options['floor']}" if options.get("floor", "0") != "0" else "")
