@@ -1,7 +1,7 @@
 """The report as Markdown, for an issue, a wiki or a mail."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from fedcoast.reports import wording
 from fedcoast.reports.account import Account, Standing
@@ -51,25 +51,27 @@ def _passage(parts: Passage) -> str:
 
 
 def _ranking(account: Account) -> str:
-    sure = account.level is not None
-    heads = ["rank", "client", "score", "per round", "rounds"]
-    heads += ["evened"] if account.evens else []
-    heads += ["evened, range"] if account.evens and sure else []
-    heads += [f"{percent(account.level)} range", "rank could be"] if sure else []
-    heads += ["verdict"] if sure and account.zero_is_idle else []
-    heads += ["share"] if account.rewards is not None else []
-    return _table(heads, [_row(account, standing) for standing in account.standings], "rlr" + "r" * (len(heads) - 3))
+    columns = _columns(account)
+    rows = [[cell(standing) for _, cell in columns] for standing in account.standings]
+    return _table([head for head, _ in columns], rows, "rlr" + "r" * (len(columns) - 3))
 
 
-def _row(account: Account, standing: Standing) -> list[str]:
-    cells = [str(standing.rank), named(standing), number(standing.score), number(standing.mean), str(standing.seen)]
-    cells += [number(standing.evened)] if account.evens else []
-    cells += [interval(standing.evened_interval)] if account.evens and account.level is not None else []
-    if account.level is not None:
-        ranks = "–" if standing.ranks is None else "–".join(map(str, dict.fromkeys(standing.ranks)))
-        cells += [interval(standing.interval), ranks]
-        cells += [standing.verdict or "–"] if account.zero_is_idle else []
-    return cells + ([percent(standing.share, 2)] if account.rewards is not None else [])
+def _columns(account: Account) -> list[tuple[str, Callable[[Standing], str]]]:
+    sure, evens = account.level is not None, account.evens
+    columns: list[tuple[bool, str, Callable[[Standing], str]]] = [
+        (True, "rank", lambda s: str(s.rank)),
+        (True, "client", named),
+        (True, "score", lambda s: number(s.score)),
+        (sure, f"{percent(account.level)} range", lambda s: interval(s.interval)),
+        (True, "per round", lambda s: number(s.mean)),
+        (evens, "evened", lambda s: number(s.evened)),
+        (evens and sure, "evened, range", lambda s: interval(s.evened_interval)),
+        (sure, "rank could be", lambda s: "–" if s.ranks is None else "–".join(map(str, dict.fromkeys(s.ranks)))),
+        (sure and account.zero_is_idle, "verdict", lambda s: s.verdict or "–"),
+        (True, "rounds", lambda s: str(s.seen)),
+        (account.rewards is not None, "share", lambda s: percent(s.share, 2)),
+    ]
+    return [(head, cell) for shown, head, cell in columns if shown]
 
 
 def _quarantined(account: Account) -> str:

@@ -22,8 +22,6 @@ def ranking_table(account: Account) -> str:
     To a browser that runs scripts what is in `noscript` is mere text, and costs nothing until then; others show it.
     """
     columns = [column for column in _COLUMNS if any(column.known(standing) for standing in account.standings)]
-    if len({standing.seen for standing in account.standings}) == 1:  # then it says nothing that the range does not
-        columns = [column for column in columns if column.head != "per round, range"]
     count = len(account.standings)
     shown = ends(count, MOST_BARS)
     between = [place for place in range(count) if place not in set(shown)]
@@ -94,9 +92,6 @@ _COLUMNS = [
         "The score divided by the rounds that the client took part in.",
         lambda s: s.seen,
         lambda s: _whole(s.mean, number(s.mean)),
-    ),
-    _Column(
-        "per round, range", "The same range, per round.", lambda s: s.mean_interval, lambda s: _span(s.mean_interval)
     ),
     _Column(
         "evened",
