@@ -6,7 +6,7 @@ import pytest
 from fedcoast.lab.experiment import Experiment
 from fedcoast.lab.tables.answers import FACTS, Answer, Answers, Facts
 from fedcoast.lab.tables.findings import Finding, average, find, published_average, worths
-from fedcoast.lab.tables.pages import cell, headline, page
+from fedcoast.lab.tables.pages import cell, grids, headline, page
 from fedcoast.lab.tables.plans import Slot, Table
 from fedcoast.lab.tables.questions import plain
 
@@ -104,6 +104,8 @@ def test_a_slot_may_even_out_which_rounds_its_clients_were_in(tmp_path):
     answers = Answers(tmp_path)
     keep(answers, half, plain("cosine"), [3.0, 2.0, 1.0])
     answers.keep(half, plain("norm").key(half), asdict(answer([6.0, 11.0, 9.0], rich_and_poor, [2, 2, 2])))
-    slots = tuple(replace(slot(question=plain("norm"), evened=even), experiment=half) for even in (False, True))
+    slots = tuple(replace(slot(question=plain("norm"), published=None, evened=even), experiment=half) for even in (False, True))
     plainly, evenly = find(Table("beyond", "T", slots, (0,)), answers)
     assert (plainly.mean, evenly.mean) == (pytest.approx(-0.5), pytest.approx(1))
+    columns = [replace(found, slot=replace(found.slot, column=f"{found.slot.evened}")) for found in (plainly, evenly)]
+    assert grids(columns).splitlines()[-1].endswith("| −0.50 (1) | 1.00 (1) | −0.50 |")  # the average counts runs once

@@ -212,7 +212,7 @@ def beyond(size: Size, seeds: tuple[int, ...]) -> Table:
         " that SV is given (no retraining), and the numbers are Spearman's ρ with it; SV itself is therefore left out.",
         "Under half participation a score that is a sum over rounds becomes the mean over those the client was in; in"
         " the columns “evened” the mean as if it had been in all, credits being a client's part plus a round's part"
-        " (docs/default.md). Moving averages (CGSV, ShapFed) stand as they are.",
+        " (docs/default.md), which the average leaves out. Moving averages (CGSV, ShapFed) stand as they are.",
         "Twenty clients have 2^20 coalitions, so SV is left out there too.",
     )
     return Table("beyond", "Beyond the paper (configuration 1, FedAvg, observer)", tuple(slots()), seeds, notes)
