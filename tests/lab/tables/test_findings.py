@@ -104,7 +104,9 @@ def test_a_slot_may_even_out_which_rounds_its_clients_were_in(tmp_path):
     answers = Answers(tmp_path)
     keep(answers, half, plain("cosine"), [3.0, 2.0, 1.0])
     answers.keep(half, plain("norm").key(half), asdict(answer([6.0, 11.0, 9.0], rich_and_poor, [2, 2, 2])))
-    slots = tuple(replace(slot(question=plain("norm"), published=None, evened=even), experiment=half) for even in (False, True))
+    slots = tuple(
+        replace(slot(question=plain("norm"), published=None, evened=even), experiment=half) for even in (False, True)
+    )
     plainly, evenly = find(Table("beyond", "T", slots, (0,)), answers)
     assert (plainly.mean, evenly.mean) == (pytest.approx(-0.5), pytest.approx(1))
     columns = [replace(found, slot=replace(found.slot, column=f"{found.slot.evened}")) for found in (plainly, evenly)]
