@@ -50,13 +50,19 @@ def test_the_table_evens_out_the_rounds_only_where_somebody_missed_one():
 
 
 def test_clients_that_no_chain_of_common_rounds_connects_are_said_to_be_strangers():
-    met = {1: {"ann": 1, "bob": 2}, 2: {"bob": 1, 7: 1}}
-    apart = {1: {"ann": 1, "bob": 2}, 2: {7: 1}}
-    assert not replace(SMALL, credits=met).strangers
-    assert replace(SMALL, credits=apart).strangers
+    met = replace(SMALL, credits={1: {"ann": 3, "bob": -3}, 2: {"bob": 1, 7: 3}})
+    apart = replace(SMALL, credits={1: {"ann": 3, "bob": -2}, 2: {7: 3}})
+    assert not met.strangers
+    assert apart.strangers
     assert not replace(SMALL, credits={1: {"ann": 1, "bob": 2}}).strangers  # 7 has nothing to compare
-    assert "never met" in str(replace(SMALL, credits=apart))
-    assert "never met" not in str(SMALL)
+    assert "some never met" in str(apart)
+    assert "some never met" not in str(met)
+    assert "some never met" not in str(replace(apart, scores={"ann": 0.5, "bob": 0.2, 7: 0.3}))  # no sums
+
+
+def test_scores_that_cancel_out_are_sums_still():
+    credits = {1: {"ann": 0.1, "bob": 0.2}, 2: {"ann": 0.2, "bob": 0.1}, 3: {"ann": -0.3, "bob": -0.3}}
+    assert Assessment("mine", {"ann": 0.0, "bob": 0.0}, credits, seen={"ann": 3, "bob": 3}).additive
 
 
 def test_the_correlation_with_a_truth_does_not_depend_on_its_order():

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcoast.formulas.evening import evened, parts
+from fedcoast.formulas.evening import evened, parts, resting
 
 NAN = float("nan")
 
@@ -63,13 +63,31 @@ def test_the_order_of_clients_and_of_rounds_does_not_matter(seed, random):
     np.testing.assert_allclose(evened(credits[rounds][:, clients]), evened(credits)[clients], atol=1e-9)
 
 
-@given(st.integers(0, 10_000), st.integers(2, 20), st.sampled_from([0.2, 0.5]))
-def test_each_round_adds_the_levels_that_it_alone_would_give(seed, clients, share):
-    _, credits = drawn(seed, clients=clients, share=share)
+@given(st.integers(0, 10_000), st.integers(2, 20))
+def test_each_round_adds_what_least_squares_gives_with_all_others_at_zero(seed, clients):
+    _, credits = drawn(seed, clients=clients)
+    credits[0] = np.arange(clients)
     alone = [np.where(np.arange(len(credits))[:, None] == number, credits, 0 * credits) for number in range(12)]
-    expected = np.nan_to_num([evened(one) for one in alone])
-    np.testing.assert_allclose(parts(credits), expected, atol=1e-9)
-    np.testing.assert_allclose(parts(credits).sum(axis=0), np.nan_to_num(evened(credits)), atol=1e-9)
+    np.testing.assert_allclose(parts(credits), [by_least_squares(one) for one in alone], atol=1e-9)
+
+
+def test_a_level_rests_on_the_rounds_that_connect_its_client_with_the_rest():
+    _, credits = drawn(0, rounds=60, clients=4, share=2)
+    assert resting(~np.isnan(credits)) == pytest.approx(60)
+    credits[30:, :2] = credits[:30, 2:] = NAN
+    credits[15, 2] = 0.5
+    assert (resting(~np.isnan(credits)) < 2).all()
+    credits[10:50, 1:3] = 0.5
+    assert (resting(~np.isnan(credits)) > 10).all()
+    assert np.isnan(resting(np.zeros((3, 2), dtype=bool))).all()
+
+
+def test_clients_that_did_alike_have_the_same_level_to_the_last_bit():
+    for seed in range(20):
+        _, credits = drawn(seed, clients=4)
+        credits[:, 3] = credits[:, 0]
+        level = evened(credits)
+        assert level[3] == level[0]
 
 
 def test_whoever_always_was_alone_keeps_its_mean():

@@ -127,12 +127,16 @@ def test_luck_of_a_level_is_that_of_the_mean_where_everybody_is_there():
     np.testing.assert_allclose(of_level, of_total / 40, atol=1e-12)
 
 
-def test_a_rare_client_has_no_luck_of_its_own_and_takes_nobody_elses():
-    credits = overlapping(np.random.default_rng(0), 40, 3)
-    credits[2:, 2] = np.nan
-    luck = deviations(credits, HORIZON, 300, 0, evenly=True)
+def test_a_rare_client_has_no_luck_of_its_own_and_lends_some_to_the_others():
+    credits = overlapping(np.random.default_rng(0), 60, 3)
+    credits[::2, 0] = credits[1::2, 1] = np.nan
+    credits[:4, 0] = credits[:4, 1] = 0.5  # they met
+    credits[:, 2] = np.nan
+    alone = deviations(credits, HORIZON, 2000, 0, evenly=True)
+    credits[20:23, 2] = (-9, 9, -9)
+    luck = deviations(credits, HORIZON, 2000, 0, evenly=True)
     assert np.isnan(luck[:, 2]).all()
-    assert np.isfinite(luck[:, :2]).all()
+    assert (luck[:, :2].std(axis=0) > 1.1 * alone[:, :2].std(axis=0)).all()
 
 
 def test_a_dozen_rounds_give_wide_intervals_and_not_wrong_ones():

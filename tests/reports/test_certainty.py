@@ -128,14 +128,24 @@ def test_where_everybody_was_always_there_what_is_evened_is_the_mean(three):
         assert by_evened.evened_intervals[client] == pytest.approx(by_mean.mean_intervals[client])
 
 
-def test_clients_that_never_met_are_not_compared_by_what_is_evened():
+def test_clients_that_never_met_the_others_are_not_compared_by_what_is_evened():
+    table = np.random.default_rng(0).normal(size=(80, 5)) + np.array([9, 6, 3, 0, 0])
+    table[::2, :3] = np.nan
+    table[1::2, 3:] = np.nan
+    by_evened, by_total = (certainty(assessed(table), by=by) for by in ("evened", "total"))
+    assert set(by_evened.unknown) == {"d", "e"}
+    assert by_evened.groups == (("a",), ("b",), ("c",))
+    assert by_total.evened_intervals["d"] is None
+    assert by_total.intervals["d"] == pytest.approx(by_evened.intervals["d"])
+    assert by_total.unknown == ()
+
+
+def test_clients_that_met_others_in_one_round_alone_are_not_surely_above_them():
     table = np.random.default_rng(0).normal(size=(60, 4))
-    table[::2, :2] = np.nan
-    table[1::2, 2:] = np.nan
-    sure = certainty(assessed(table), by="evened")
-    assert sure.note == "no intervals: some clients never met, not even through others, and cannot be compared"
-    assert sure.groups == ()
-    assert not certainty(assessed(table)).note
+    table[30:, :2] = table[:30, 2:] = np.nan
+    table[15, 2] = 0.5
+    assert len(certainty(assessed(table), by="evened").unknown) == 4
+    assert certainty(assessed(table)).unknown == ()
 
 
 @pytest.mark.parametrize("by", ["mean", "evened"])

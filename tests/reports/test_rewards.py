@@ -70,6 +70,29 @@ def test_what_is_evened_pays_neither_for_being_asked_nor_for_the_rounds():
     assert sum(paid.shares.values()) == 1
 
 
+def test_by_what_is_evened_the_total_still_says_who_earned_and_who_did_harm():
+    fall = range(40, 0, -1)
+    credits = {n: {"ann": 6 * f, "bob": 5 * f, ("late" if f <= 20 else "early"): 0} for n, f in enumerate(fall)}
+    scores = {"ann": 6 * sum(fall), "bob": 5 * sum(fall), "late": 0, "early": 0}
+    idle = Assessment("mine", scores, credits, seen={"ann": 40, "bob": 40, "late": 20, "early": 20})
+    assert idle.evened["late"] > 10 > -10 > idle.evened["early"]  # of it, zero means nothing
+    paid = rewards(idle, by="evened")
+    assert (paid.shares["late"], paid.shares["early"], paid.negative) == (0, 0, ())
+
+
+@pytest.mark.parametrize("everybody", [True, False])
+def test_clients_that_did_alike_are_paid_alike_whatever_rounding_says(everybody):
+    for seed in range(10):
+        table = np.random.default_rng(seed).integers(0, 900, (30, 3)) / 7
+        table[:, 1] = table[::-1, 0] if everybody else table[:, 0]
+        rows = [row if everybody or n % 3 else row[:2] for n, row in enumerate(table.tolist())]
+        credits = {n: dict(zip("abc", row, strict=False)) for n, row in enumerate(rows)}
+        scores = {c: sum(of.get(c, 0) for of in credits.values()) for c in "abc"}
+        seen = {c: sum(c in of for of in credits.values()) for c in "abc"}
+        paid = rewards(Assessment("mine", scores, credits, seen=seen), rule="rank", by="evened")
+        assert paid.shares["a"] == paid.shares["b"]
+
+
 def test_what_cannot_be_evened_is_not_paid_for():
     with pytest.raises(BadSetting, match="the scores of mine are no sums of credits"):
         rewards(ALL, by="evened")
@@ -114,7 +137,7 @@ def test_a_negative_score_that_cannot_be_told_from_a_positive_one_is_paid_like_i
 
 def test_certainty_that_does_not_fit_is_refused():
     assessment = noisy({"ann": 5, "bob": 1})
-    with pytest.raises(BadSetting, match="the certainty is about the total, the rewards about the mean"):
+    with pytest.raises(BadSetting, match="the certainty ranks by total, the rewards pay by mean"):
         rewards(assessment, by="mean", certainty=certainty(assessment))
     with pytest.raises(BadSetting, match="about other clients"):
         rewards(ALL, certainty=certainty(assessment))

@@ -70,8 +70,10 @@ class Assessment:
     def additive(self) -> bool:
         """Whether the scores are the sums of the counted credits; those of some methods are moving averages."""
         scores = np.array(list(self.scores.values()), dtype=np.float64)
-        sums = np.nansum(self.credits_of(tuple(self.scores)), axis=0)
-        return bool(np.allclose(sums, scores, rtol=1e-9, atol=1e-9 * float(np.abs(scores).max(initial=0))))
+        table = self.credits_of(tuple(self.scores))
+        sums = np.nansum(table, axis=0)
+        largest = float(np.nanmax(np.abs(table), initial=0))
+        return bool(np.allclose(sums, scores, rtol=1e-9, atol=1e-9 * largest))
 
     @property
     def evened(self) -> dict[Client, float]:
@@ -84,14 +86,20 @@ class Assessment:
 
     @property
     def strangers(self) -> bool:
-        """Whether no chain of common rounds connects some of the clients, so that nothing can compare them."""
+        """Whether no chain of common rounds connects some of the clients: what is evened cannot compare those."""
+        if not self.missed:
+            return False
         present = ~np.isnan(self.credits_of(self.clients))
-        return self.missed and len(set(connected(present)[present.any(axis=0)].tolist())) > 1
+        return len(set(connected(present)[present.any(axis=0)].tolist())) > 1
 
     def credits_of(self, clients: Sequence[Client]) -> NDArray[np.float64]:
         """The credits that count, a row a round and a column for each of the clients; NaN where one has none."""
-        rows = [[self.credits[number].get(client, np.nan) for client in clients] for number in self.counted]
-        return np.array(rows, dtype=np.float64).reshape(len(rows), len(clients))
+        places, numbers = {client: place for place, client in enumerate(clients)}, self.counted
+        table = np.full((len(numbers), len(places)), np.nan)
+        for row, number in enumerate(numbers):
+            given = {places[client]: credit for client, credit in self.credits[number].items() if client in places}
+            table[row, list(given)] = list(given.values())
+        return table
 
     @property
     def ranks(self) -> dict[Client, int]:
@@ -246,7 +254,8 @@ class Assessment:
             numbers += [] if truth is None else [str(planted[client])]
             table.add_row(str(ranks[client]), Text(printable(client)), *numbers)
         said = ["somebody missed a round: compare what is evened"] if evens else []
-        said += ["some clients never met, not even through others: nothing compares those"] if self.strangers else []
+        if evens and self.strangers:
+            said.append("some never met, not even through others: it compares not those")
         said += [f"not final yet: round {', '.join(map(str, self.pending))}"] if self.pending else []
         table.caption = "\n".join(said) or None
         return table

@@ -28,7 +28,7 @@ from math import cbrt, ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from fedcoast.formulas.evening import parts
+from fedcoast.formulas.evening import comparable, parts, resting
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -150,7 +150,8 @@ def deviations(credits: Floats, horizon: int, draws: int, seed: int, evenly: boo
     """What luck might have added to each client's total: a row for each draw; NaN for clients seen too rarely to tell.
 
     Too rarely is in fewer than three blocks of rounds, or with fewer than two degrees of freedom left. `evenly` asks
-    for what luck added to the levels of `formulas.evening` instead, to which others' luck adds too.
+    for what luck added to the levels of `formulas.evening` instead, to which others' luck adds too; nothing is known
+    of who rests on too few rounds there, or never met most of the others.
 
     >>> table = np.random.default_rng(0).normal(size=(900, 2))
     >>> deviations(table, horizon=2, draws=4000, seed=0).std(axis=0).round(-1).tolist()  # √900 = 30
@@ -158,22 +159,22 @@ def deviations(credits: Floats, horizon: int, draws: int, seed: int, evenly: boo
     """
     rounds, length = len(credits), block_length(len(credits), horizon)
     present = ~np.isnan(credits)
-    nothing = np.full((draws, credits.shape[1]), np.nan)
     if rounds < BLOCKS * length or not present.any():
-        return nothing
+        return np.full((draws, credits.shape[1]), np.nan)
     unit = float(np.nanmax(np.abs(credits))) or 1.0  # squares of huge credits must stay numbers
     left = residues(credits / unit, length)
     share, degrees = _calibrations(present, length, correlations(left, present, length, horizon))
     known = ~np.isnan(share)
-    if not known.any():
-        return nothing
     rng = np.random.default_rng(seed)
     doubt = rng.normal(size=(draws, 1))
     count = ceil(rounds / length)
-    left *= unit * np.sqrt(rounds / (count * length) / np.where(known, share, np.median(share[known])))
+    usual = float(np.median(share[known])) if known.any() else 1.0
+    left *= unit * np.sqrt(rounds / (count * length) / np.where(known, share, usual))
     if evenly:
         left = parts(np.where(present, left, np.nan))
         left -= left.mean(axis=0)
+        degrees = np.minimum(degrees, resting(present))
+        known &= comparable(present) & (degrees >= LEAST_DEGREES)
     left[:, ~known] = np.nan
     result = np.empty((draws, credits.shape[1]))
     for first in range(0, draws, CHUNK):

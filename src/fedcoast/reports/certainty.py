@@ -39,7 +39,7 @@ class Certainty:
     by                what is ranked, `values`: the "total"; the "mean" credit per round seen, which does not reward
                       being asked more often; or that mean "evened", which does not reward the rounds either
     intervals         of the totals, `mean_intervals` of the means and `evened_intervals` of what is evened; None for a
-                      client that was seen too rarely
+                      client that was seen too rarely, there also for one that met too few of the others
     rank_intervals    the best and the worst rank a client may really have
     above             above[i, j] is the probability that clients[i] really is above clients[j]; NaN if unknown
     groups            runs of the ranking: whoever cannot be told apart is in the same one; clients without an
@@ -69,9 +69,14 @@ class Certainty:
     note: str = ""
 
     @property
+    def of_values(self) -> Mapping[Client, Interval | None]:
+        """The intervals of what is ranked."""
+        return {"total": self.intervals, "mean": self.mean_intervals, "evened": self.evened_intervals}[self.by]
+
+    @property
     def unknown(self) -> tuple[Client, ...]:
         """The clients that were seen too rarely for an interval."""
-        return tuple(client for client in self.clients if self.intervals[client] is None)
+        return tuple(client for client in self.clients if self.of_values[client] is None)
 
     def to_json(self) -> str:
         """Everything, clients in the order of the ranking; null where nothing is known, "never" for infinity."""
@@ -108,12 +113,11 @@ class Certainty:
         table = Table("ranks", "client", self.by, f"{self.level:.0%} interval", "seen", "group", "to settle")
         for place in (0, 2, 3, 4, 6):
             table.columns[place].justify = "right"
-        intervals = {"total": self.intervals, "mean": self.mean_intervals, "evened": self.evened_intervals}[self.by]
         numbers = {client: place + 1 for place, group in enumerate(self.groups) for client in group}
         below = dict(pairwise(self.clients))
         for client in self.clients:
             best, worst = self.rank_intervals[client]
-            interval = intervals[client]
+            interval = self.of_values[client]
             more = self.rounds_to_settle[client, below[client]] if client in below else None
             table.add_row(
                 f"{best}" if best == worst else f"{best}–{worst}",
@@ -156,21 +160,13 @@ def certainty(
     scores = np.array([assessment.scores[client] for client in ranking], dtype=np.float64)
     per_round = 1 / np.maximum([assessment.seen[client] for client in ranking], 1)
     block = uncertainty.block_length(len(numbers), reach)
-    note = _why_not(assessment, len(numbers), block, by)
-
-    def drawn(evenly: bool) -> Floats:
-        unknown = np.full((draws, len(ranking)), np.nan)
-        return unknown if note else uncertainty.deviations(table, reach, draws, seed, evenly)
-
-    of_total = drawn(evenly=False)
-    of_level = drawn(evenly=True) if assessment.missed else of_total * per_round
-    ways: dict[By, tuple[Floats, Floats]] = {
-        "total": (scores, of_total),
-        "mean": (scores * per_round, of_total * per_round),
-        "evened": (np.nan_to_num(evened(table)), of_level),
-    }
-    intervals = {way: _intervals(ranking, *pair, level) for way, pair in ways.items()}
-    values, luck = ways[by]
+    note = _why_not(assessment, len(numbers), block)
+    of_total = np.full((draws, len(ranking)), np.nan) if note else uncertainty.deviations(table, reach, draws, seed)
+    uneven = assessment.missed and not note
+    of_level = uncertainty.deviations(table, reach, draws, seed, evenly=True) if uneven else of_total * per_round
+    half, levels = uncertainty.half_widths(of_total, level), np.nan_to_num(evened(table))
+    values = {"total": scores, "mean": scores * per_round, "evened": levels}[by]
+    luck = {"total": of_total, "mean": of_total * per_round, "evened": of_level}[by]
     chances = order.above(values, luck)
     chances.setflags(write=False)
     apart = order.told_apart(chances, level)
@@ -181,9 +177,9 @@ def certainty(
         by=by,
         clients=ranking,
         values=dict(zip(ranking, values.tolist(), strict=True)),
-        intervals=intervals["total"],
-        mean_intervals=intervals["mean"],
-        evened_intervals=intervals["evened"],
+        intervals=_intervals(ranking, scores, half),
+        mean_intervals=_intervals(ranking, scores * per_round, half * per_round),
+        evened_intervals=_intervals(ranking, levels, uncertainty.half_widths(of_level, level)),
         rank_intervals={client: (int(best), int(worst)) for client, (best, worst) in zip(ranking, ranks, strict=True)},
         above=chances,
         groups=_groups(ranking, apart, ~np.isnan(luck[0])),
@@ -227,21 +223,16 @@ def _reach(assessment: Assessment) -> int:
     return 2 * horizon if assessment.settings.get("past") else horizon
 
 
-def _why_not(assessment: Assessment, rounds: int, block: int, by: By) -> str:
+def _why_not(assessment: Assessment, rounds: int, block: int) -> str:
     """Why no client has an interval; empty if some may."""
     if not assessment.additive:
         return f"no intervals: the scores of {assessment.method} are no sums of its credits"
     if rounds < uncertainty.BLOCKS * block:
         return f"no intervals: they need {uncertainty.BLOCKS * block} valued rounds or more; there are {rounds}"
-    if by == "evened" and assessment.strangers:
-        return "no intervals: some clients never met, not even through others, and cannot be compared"
     return ""
 
 
-def _intervals(
-    ranking: tuple[Client, ...], values: Floats, luck: Floats, level: float
-) -> dict[Client, Interval | None]:
-    half = uncertainty.half_widths(luck, level)
+def _intervals(ranking: tuple[Client, ...], values: Floats, half: Floats) -> dict[Client, Interval | None]:
     return {
         client: None if math.isnan(reach) else (value - reach, value + reach)
         for client, value, reach in zip(ranking, values.tolist(), half.tolist(), strict=True)

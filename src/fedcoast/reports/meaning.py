@@ -65,7 +65,10 @@ def _reading(account: Account) -> list[str]:
         )
     said.append("A client that was absent has no credit for that round, and no penalty.")
     if account.evens:
-        said.append("Rounds differ in what they give to everybody: “evened” is fair to clients that missed some.")
+        said.append(
+            "Rounds differ in what they give to everybody: “evened” is fairer to clients that missed some. It takes a"
+            " round to add the same to everybody, which is not quite so; of it, zero has no meaning."
+        )
     return said
 
 

@@ -9,6 +9,8 @@
 * Who gets something: clients with a score above 0. Who did nothing (0) or harm (below 0) gets nothing, and who did harm
   is named. `everyone=True` lets all take part: negative scores then weigh 0 in "proportional", and count as they are
   in the other two.
+* By what is evened, 0 is not what a client has who did nothing. Who gets something and who did harm is then decided by
+  the total, and what is evened says how much.
 * Nobody above 0: refused. Nothing was earned, and paying all alike is a decision for people.
 * `floor` and `cap` bound the share of each client that takes part.
 * `certainty`: clients that cannot be told apart are paid alike. Each has the mean score of its group; a client with a
@@ -159,7 +161,8 @@ def rewards(
     bounds = {"floor": _share("floor", floor), "cap": _share("cap", cap)}
     total = None if budget is None else cents(budget)
     scores = _pooled(_scores(assessment, by), certainty)
-    paid = [client for client in in_order(scores) if everyone or scores[client] > 0]
+    signs = _pooled(_scores(assessment, "total"), certainty) if by == "evened" else scores
+    paid = [client for client in in_order(scores) if everyone or signs[client] > 0]
     if not paid:
         raise BadSetting(
             f"nobody to reward: none of the {len(scores)} clients has a score above 0. Nothing was earned;"
@@ -174,7 +177,7 @@ def rewards(
         options=_options(rule, by, temperature, bounds, certainty, everyone),
         scores=scores,
         shares=shares,
-        negative=tuple(client for client in in_order(scores) if scores[client] < 0),
+        negative=tuple(client for client in in_order(scores) if signs[client] < 0),
         budget=total,
         cents=None
         if total is None
@@ -219,7 +222,7 @@ def _check(rule: Rule, by: By, temperature: float, certainty: Certainty | None) 
     if isinstance(temperature, bool) or not isinstance(temperature, int | float) or not temperature > 0:
         raise BadSetting(f"temperature must be a number above 0; got {temperature!r}")
     if certainty is not None and certainty.by != by:
-        raise BadSetting(f"the certainty is about the {certainty.by}, the rewards about the {by}; ask for the same")
+        raise BadSetting(f"the certainty ranks by {certainty.by}, the rewards pay by {by}; ask for the same")
     if certainty is not None and not certainty.groups:
         raise BadSetting(f"nobody can be told apart or not yet, so nobody can be paid alike ({certainty.note})")
 

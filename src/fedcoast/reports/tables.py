@@ -95,14 +95,14 @@ _COLUMNS = [
     ),
     _Column(
         "evened",
-        "The score per round as if all had been in every round: some rounds give more to everybody, and a client"
-        " should not depend on which it was in.",
+        "The score per round as if all had been in every round, if a round adds the same to everybody: some give more,"
+        " and a client should not depend on which it was in.",
         lambda s: s.evened is not None,
         lambda s: _whole(s.evened, number(s.evened)),
     ),
     _Column(
         "evened, range",
-        "Where that would lie, with the same confidence.",
+        "Where that would lie, with the same confidence, had the luck of the rounds been drawn anew.",
         lambda s: s.evened_interval,
         lambda s: _span(s.evened_interval),
     ),

@@ -210,8 +210,8 @@ def coverage(account: Account) -> str:
         else f"{full:,} of {several(count, 'client')} took part in {whole}. Totals favour those who came often; compare"
         f" {'what is evened' if account.evens else 'them per round'}."
     )
-    if account.assessment.strangers:
-        text += " Some never met, not even through others: nothing compares those."
+    if account.evens and account.assessment.strangers:
+        text += " It compares only clients that met, if only through others: some here never did."
     return text + (f" {several(dropped, 'upload')} could not be used." if dropped else " Every upload could be used.")
 
 
