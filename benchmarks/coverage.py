@@ -418,7 +418,7 @@ Where luck lasts longer than the horizon says, intervals are too narrow: the las
 purpose.
 
 **What would have been, had nobody missed a round** is another question. What is evened answers it if a round adds the
-same to everybody; plain means do not. Real credits do something in between adding and multiplying. How often 90 %
+same to everybody; plain means do not. Real credits may do either, or both. How often 90 %
 ranges per round hold it, half present, 60 rounds, clients worth 1 to 2 on the same curve, MA(2) luck a quarter as
 large as above:
 
