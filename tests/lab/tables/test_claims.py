@@ -19,14 +19,14 @@ def row_of(text, words):
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
-def test_a_claim_is_a_difference_over_the_cells_that_both_rows_have():
+def test_a_claim_is_a_difference_over_the_cells_and_seeds_that_both_rows_have():
     found = table1(**{VOTES: {0: 1.0}, "SV (exact Shapley)": {0: 0.5, 1: 0.9}})
     assert row_of(claims({"table1": found}), "less SV")[:5] == [
         "1",
         "CoAst less SV (exact Shapley)",
         "0.02",
         "not run",  # our default
-        "0.30 (1 of 16)",
+        "0.50 (1 of 16)",
     ]
     assert row_of(claims({"table1": found}), "less CGSV")[2:4] == ["0.61", "not run"]
 

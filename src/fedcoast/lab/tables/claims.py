@@ -1,7 +1,8 @@
-"""What the paper concludes from its tables, as differences between rows; ours and its own over the same cells."""
+"""What the paper concludes from its tables, as differences between rows; ours over the seeds that both rows have."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from statistics import fmean
 
 from fedcoast.lab.tables.findings import Finding
@@ -111,10 +112,16 @@ def faults(findings: Sequence[Finding]) -> str:
 
 def _difference(claim: Claim, findings: Sequence[Finding], title: str, mode: str) -> str:
     pairs = _pairs(claim, findings, title, mode)
-    ours = [(one.mean, other.mean) for one, other in pairs if one.mean is not None and other.mean is not None]
+    ours = [gaps for one, other in pairs if (gaps := _gaps(one, other))]
     if not ours:
         return "not run" if pairs else "–"
-    return f"{two(fmean(one - other for one, other in ours))} ({len(ours)} of {len(pairs)})"
+    return f"{two(fmean(map(fmean, ours)))} ({len(ours)} of {len(pairs)})"
+
+
+def _gaps(one: Finding, other: Finding) -> list[float]:
+    """By how much a slot is above another, for each seed that both are defined for."""
+    gaps = [value - other.values[seed] for seed, value in one.values.items() if seed in other.values]
+    return [gap for gap in gaps if not isnan(gap)]
 
 
 def _published(claim: Claim, found: Mapping[str, Sequence[Finding]]) -> str:
