@@ -13,7 +13,6 @@ from fedcoast.assessors.assessment import Assessment
 from fedcoast.assessors.text import as_text, printable
 from fedcoast.errors import BadSetting, Client
 from fedcoast.formulas import order, uncertainty
-from fedcoast.formulas.evening import evened
 from fedcoast.formulas.uncertainty import Bools, Floats
 from fedcoast.rounds.clients import client_to_json
 
@@ -164,7 +163,8 @@ def certainty(
     of_total = np.full((draws, len(ranking)), np.nan) if note else uncertainty.deviations(table, reach, draws, seed)
     uneven = assessment.missed and not note
     of_level = uncertainty.deviations(table, reach, draws, seed, evenly=True) if uneven else of_total * per_round
-    half, levels = uncertainty.half_widths(of_total, level), np.nan_to_num(evened(table))
+    evened, half = assessment.evened, uncertainty.half_widths(of_total, level)
+    levels = np.nan_to_num([evened[client] for client in ranking])
     values = {"total": scores, "mean": scores * per_round, "evened": levels}[by]
     luck = {"total": of_total, "mean": of_total * per_round, "evened": of_level}[by]
     chances = order.above(values, luck)
