@@ -76,6 +76,11 @@ class Assessment:
         return bool(np.allclose(sums, scores, rtol=1e-9, atol=1e-9 * largest))
 
     @property
+    def uneven(self) -> bool:
+        """Whether clients should be compared by what is evened: somebody missed a round, and scores are sums."""
+        return self.missed and self.additive
+
+    @property
     def evened(self) -> dict[Client, float]:
         """The credit per round as if everybody had been in every counted round (see `formulas.evening`).
 
@@ -235,7 +240,7 @@ class Assessment:
         for column in table.columns[2:]:
             column.justify = "right"
         table.columns[0].justify = "right"
-        evens = self.missed and self.additive
+        evens = self.uneven
         level = self.evened if evens else {}
         if evens:
             table.add_column("evened", justify="right")

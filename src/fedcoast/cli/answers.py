@@ -114,7 +114,7 @@ def show(assessment: Assessment, truth: Mapping[Client, float] | None) -> None:
         evened = f", evened {spearman([*truth.values()], [level[client] for client in truth]):+.2f}"
         screen.print(
             f"Agreement with the planted order (Spearman): {assessment.spearman(truth):+.2f}"
-            + (evened if assessment.missed else "")
+            + (evened if assessment.uneven else "")
         )
 
 

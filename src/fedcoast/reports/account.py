@@ -96,7 +96,7 @@ class Account:
     @property
     def evens(self) -> bool:
         """Whether the standings have means that are evened out: somebody missed a round, and scores are sums."""
-        return self.additive and self.assessment.missed
+        return self.assessment.uneven
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -139,8 +139,7 @@ def account(
     rounds = assessment.counted
     uncounted = tuple(sorted(set(assessment.credits) - set(rounds)))
     ranking = assessment.ranking
-    additive = assessment.additive
-    level = assessment.evened if additive and assessment.missed else {}
+    level = assessment.evened if assessment.uneven else {}
     places = {client: place for place, client in enumerate(ranking)}
     return Account(
         title=printable(title),
@@ -151,7 +150,7 @@ def account(
         uncounted=uncounted,
         quarantined=tuple((n, c, why) for n, of in sorted(assessment.quarantined.items()) for c, why in of.items()),
         zero_is_idle=_zero_is_idle(assessment),
-        additive=additive,
+        additive=assessment.additive,
         level=None if certainty is None or certainty.note else certainty.level,
         above=None if certainty is None or certainty.note else _above(certainty, ranking),
         groups=() if certainty is None else tuple(tuple(places[c] for c in group) for group in certainty.groups),
