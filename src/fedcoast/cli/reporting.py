@@ -11,7 +11,7 @@ from fedcoast import BadSetting, read_about, replay
 from fedcoast.cli.answers import TOO_FEW_ROUNDS, BadUploads, Run, truth_of
 from fedcoast.cli.comparing import able, chosen
 from fedcoast.cli.readings import Preset, reading
-from fedcoast.cli.rewarding import answer
+from fedcoast.cli.rewarding import PaidFor, answer
 from fedcoast.cli.screen import err, out, progress
 from fedcoast.errors import require
 from fedcoast.reports.account import Account
@@ -40,6 +40,7 @@ def report(
     methods: Annotated[str, typer.Option(help="Others to hold CoAst against, separated by commas, or all.")] = "",
     level: Annotated[float, typer.Option(help="Confidence of the ranges.")] = 0.90,
     rule: Annotated[Rule, typer.Option(help="From scores to shares.")] = "proportional",
+    by: PaidFor = "total",
     budget: Annotated[str | None, typer.Option(help="What the shares are of, to the cent.")] = None,
     title: Title = None,
     bad_uploads: BadUploads = "quarantine",
@@ -51,7 +52,8 @@ def report(
     target = file or Path(f"report.{form or 'html'}")
     if form_of(target, form) in ("html", "png"):  # before a long run is read, not after
         require("plotly", extra="report")
-    told: dict[str, Any] = {"level": level, "rule": rule, "budget": budget, "title": title or run.resolve().stem}
+    told: dict[str, Any] = {"level": level, "rule": rule, "by": by, "budget": budget}
+    told["title"] = title or run.resolve().stem
     if run.is_file():
         if methods or keep is not None or horizon is not None or preset != "default":
             raise BadSetting(

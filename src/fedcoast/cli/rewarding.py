@@ -13,14 +13,14 @@ from fedcoast.reports.certainty import By, certainty
 from fedcoast.reports.rewards import Rule
 from fedcoast.rounds.round import Policy
 
+PaidFor = Annotated[By, typer.Option(help="Pay for the total, for the mean per round seen, or for that mean evened.")]
+
 
 def rewards(
     run: Run,
     budget: Annotated[str | None, typer.Option(help="An amount to share out to the cent; without it, shares.")] = None,
     rule: Annotated[Rule, typer.Option(help="From scores to shares.")] = "proportional",
-    by: Annotated[
-        By, typer.Option(help="Pay for the total, for the mean per round seen, or for that mean evened.")
-    ] = "total",
+    by: PaidFor = "total",
     temperature: Annotated[float, typer.Option(help="Of softmax: small pays the best, large pays all alike.")] = 1.0,
     floor: Annotated[float, typer.Option(help="The least share of a client that gets something.")] = 0,
     cap: Annotated[float, typer.Option(help="The largest share of a client.")] = 1,

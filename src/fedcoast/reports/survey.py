@@ -9,7 +9,7 @@ from fedcoast.assessors.assessment import Assessment
 from fedcoast.assessors.comparison import Comparison, compare
 from fedcoast.errors import BadSetting, Client
 from fedcoast.reports.account import Account, account
-from fedcoast.reports.certainty import certainty
+from fedcoast.reports.certainty import By, certainty
 from fedcoast.reports.layers import LayeredCoAst
 from fedcoast.reports.rewards import Rewards, Rule, rewards
 from fedcoast.rounds.round import Round
@@ -50,25 +50,27 @@ def conclude(
     draws: int = 2000,
     budget: str | None = None,
     rule: Rule = "proportional",
+    by: By = "total",
     truth: Mapping[Client, float] | None = None,
     **told: Any,
 ) -> Account:
     """All that can be said about an assessment: how sure it is, and what each would get, if anybody earned something.
 
-    `told` is what `account` takes beyond that: a title, facts of the run, a comparison.
+    `by` is what the shares pay for; the ranking is by the scores. `told` is what `account` takes beyond that: a title,
+    facts of the run, a comparison.
     """
     everyone = truth is not None and set(truth) == set(assessment.clients)
     return account(
         assessment,
         certainty=certainty(assessment, level, draws) if assessment.credits else None,
         layers=assessor.by_layer() if isinstance(assessor, LayeredCoAst) else None,
-        rewards=_earned(assessment, budget, rule),
+        rewards=_earned(assessment, budget, rule, by),
         truth=truth if everyone else None,
         **told,
     )
 
 
-def _earned(assessment: Assessment, budget: str | None, rule: Rule) -> Rewards | None:
+def _earned(assessment: Assessment, budget: str | None, rule: Rule, by: By) -> Rewards | None:
     if budget is None and not any(score > 0 for score in assessment.scores.values()):
         return None
-    return rewards(assessment, budget, rule)
+    return rewards(assessment, budget, rule, by=by)
