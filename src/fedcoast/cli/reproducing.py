@@ -70,12 +70,18 @@ def reproduce(
         return f"fedcoast reproduce {table.name} --preset {preset} --seeds {seeds}{recorded}"
 
     found = write(wanted, places, command)
-    draw([table for table in wanted if table.name in found], found, places.answers, images or results / "images")
+    pictured = [table for table in wanted if table.name in found]
+    _, bare = draw(pictured, found, places.answers, images or results / "images")
     for name, slots in found.items():
         filled = sum(bool(finding.values) for finding in slots)
         out().print(f"{results / name}.md: {filled} of {len(slots)} places filled")
+    if bare:
+        out().print(
+            f"not drawn: {', '.join(file.name for file in bare)}; they are of credits by round, which tables do not"
+            " keep. With another folder as --results the runs are asked for all of them again"
+        )
     if left := [f"{name}.json" for name in names if name not in found]:
         raise BadSetting(
-            f"left as they are, since they have numbers of runs that are not here: {', '.join(left)} in {results}; give"
+            f"left as they are, since they have numbers that cannot be made here: {', '.join(left)} in {results}; give"
             " another folder as --results, or delete them to have them made of what is here"
         )

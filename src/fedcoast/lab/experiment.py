@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from fedcoast.errors import BadSetting
@@ -64,7 +64,7 @@ class Experiment:
         _check(isinstance(self.seed, int) and self.seed >= 0, "seed", "an integer of at least 0", self)
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return dict(vars(self))
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Experiment":

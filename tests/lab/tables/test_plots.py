@@ -1,4 +1,5 @@
 import math
+import shutil
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from fedcoast.lab.tables.curves import band, running_scores, window_agreement
 from fedcoast.lab.tables.findings import find
 from fedcoast.lab.tables.paper_tables import TABLES
 from fedcoast.lab.tables.plots import draw
-from fedcoast.lab.tables.reproduction import Places
+from fedcoast.lab.tables.reproduction import Places, write
 from little_tables import SMALL, reproduce
 
 ANSWER = Answer({}, [3.0, 1.0], [3, 2], {"3": [1.0, None], "1": [2.0, 0.5], "2": [0.0, 0.5]}, 0.0, None)
@@ -46,24 +47,38 @@ def drawn(tmp_path, monkeypatch):
     places = Places(tmp_path / "runs", tmp_path / "results")
     tables = [TABLES[name]("smoke", (0,)) for name in ("table1", "table2", "table6")]
     reproduce(tables, places)
+    write(tables, places, lambda table: "the command")
     found = {table.name: find(table, places.answers) for table in tables}
-    return lambda folder, wanted=tables: draw(wanted, found, places.answers, tmp_path / folder)
+    return lambda folder: draw(tables, found, places.answers, tmp_path / folder)
 
 
 @pytest.mark.slow
 def test_every_picture_is_drawn_and_is_the_same_file_for_the_same_numbers(drawn):
     once, again = drawn("once"), drawn("again")
-    assert [file.name for file in once] == [
+    assert (once[1], again[1]) == ([], [])
+    assert [file.name for file in once[0]] == [
         "methods.svg",
         "windows-digits.svg",
         "scores-digits.svg",
         "horizons.svg",
         "accuracy.svg",
     ]
-    assert [file.read_bytes() for file in once] == [file.read_bytes() for file in again]
+    assert [file.read_bytes() for file in once[0]] == [file.read_bytes() for file in again[0]]
+
+
+@pytest.mark.slow
+def test_pictures_of_credits_are_left_where_only_tables_tell_the_answers(drawn, tmp_path):
+    whole, _ = drawn("whole")
+    shutil.rmtree(tmp_path / "results" / "answers")
+    told, left = drawn("told")
+    assert [file.name for file in left] == ["windows-digits.svg", "scores-digits.svg"]
+    assert not any(file.exists() for file in left)
+    same = [file.read_bytes() for file in whole if file.name in {other.name for other in told}]
+    assert [file.read_bytes() for file in told] == same
 
 
 def test_nothing_is_drawn_of_what_was_not_run(tmp_path):
     tables = [TABLES[name]("quick", (0,)) for name in TABLES]
     answers = Places(tmp_path, tmp_path).answers
-    assert draw(tables, {table.name: find(table, answers) for table in tables}, answers, tmp_path / "images") == []
+    found = {table.name: find(table, answers) for table in tables}
+    assert draw(tables, found, answers, tmp_path / "images") == ([], [])

@@ -1,10 +1,11 @@
 """Answers on disk: a folder for each run, a file for each answer, written whole; what is there is not asked again."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedcoast.errors import BadFile
+from fedcoast.errors import BadFile, FedcoastError
 from fedcoast.lab.experiment import Experiment
 from fedcoast.lab.tables.questions import Question
 from fedcoast.rounds.files import read_json, write_json
@@ -25,22 +26,37 @@ class Facts:
 
 @dataclass(frozen=True)
 class Answer:
-    """One question answered: scores and credits by client (0, 1, …; None where absent), and what it cost."""
+    """One question answered: scores and credits by client (0, 1, …; None where absent), and what it cost.
+
+    `credits` is None where a table told the answer, which keeps them only if its numbers are made of them.
+    """
 
     settings: dict[str, Any]
     scores: list[float]
     seen: list[int]
-    credits: dict[str, list[float | None]]
+    credits: dict[str, list[float | None]] | None
     seconds: float
     evaluations: int | None
     made: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def by_round(self) -> dict[str, list[float | None]]:
+        """The credits, by round, of whom they can be had."""
+        if self.credits is None:
+            raise FedcoastError("this answer has no credits by round: a table told it; ask the run again to have them")
+        return self.credits
+
+
+# By the name of a run, then by the key of a question or FACTS.
+Known = Mapping[str, Mapping[str, dict[str, Any]]]
+
 
 class Answers:
-    """The answers below one folder."""
+    """The answers below one folder, and those `known` from elsewhere, which the folder's come before."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, known: Known | None = None) -> None:
         self._folder = folder
+        self._known = known or {}
         self._read: dict[Path, dict[str, Any]] = {}
 
     def facts(self, experiment: Experiment) -> Facts | None:
@@ -64,7 +80,7 @@ class Answers:
             if not isinstance(data, dict) or (data.get("format"), data.get("version")) != (FORMAT, VERSION):
                 raise BadFile(f"{file} is no answer that this version of fedcoast can read; delete it to ask again")
             self._read[file] = data["answer"]
-        return self._read.get(file)
+        return self._read.get(file, self._known.get(experiment.name, {}).get(name))
 
     def _file(self, experiment: Experiment, name: str) -> Path:
         return self._folder / experiment.name / f"{name}.json"

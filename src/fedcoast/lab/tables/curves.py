@@ -15,8 +15,9 @@ Values = NDArray[np.float64]
 
 def credit_table(answer: Answer) -> tuple[list[int], Values]:
     """The valued rounds, and a row of credits for each; an absent client has 0."""
-    numbers = sorted(int(number) for number in answer.credits)
-    rows = [[credit or 0.0 for credit in answer.credits[str(number)]] for number in numbers]
+    credits = answer.by_round
+    numbers = sorted(map(int, credits))
+    rows = [[credit or 0.0 for credit in credits[str(number)]] for number in numbers]
     return numbers, np.array(rows, dtype=np.float64).reshape(len(numbers), len(answer.scores))
 
 

@@ -73,12 +73,12 @@ def worths(answer: Answer, run: Experiment, even: bool = False) -> list[float]:
     if run.participation == 1 or not _is_sum(answer):
         return answer.scores
     if even:
-        return list(map(float, evened(np.array(list(answer.credits.values()), dtype=np.float64))))
+        return list(map(float, evened(np.array(list(answer.by_round.values()), dtype=np.float64))))
     return [score / seen if seen else math.nan for score, seen in zip(answer.scores, answer.seen, strict=True)]
 
 
 def _is_sum(answer: Answer) -> bool:
-    sums = [sum(row[client] or 0.0 for row in answer.credits.values()) for client in range(len(answer.scores))]
+    sums = [sum(row[client] or 0.0 for row in answer.by_round.values()) for client in range(len(answer.scores))]
     return all(math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12) for a, b in zip(sums, answer.scores, strict=True))
 
 

@@ -1,6 +1,6 @@
 """Pictures of the tables, as SVG that is the same file for the same numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fedcoast.lab.tables.answers import Answers
+from fedcoast.lab.tables.answers import Answer, Answers
 from fedcoast.lab.tables.curves import answered, band, running_scores, window_agreement
 from fedcoast.lab.tables.findings import Finding, average, published_average
 from fedcoast.lab.tables.pages import two
@@ -34,19 +34,24 @@ MODE_LINES = {"in-loop": "-", "observer": "--"}
 
 def draw(
     tables: Sequence[Table], found: dict[str, list[Finding]], answers: Answers, folder: Path, kind: str = "svg"
-) -> list[Path]:
-    """Every picture that the tables have runs for; returns the files."""
+) -> tuple[list[Path], list[Path]]:
+    """Every picture that the tables have runs for; returns the files drawn, and those left for want of credits."""
     folder.mkdir(parents=True, exist_ok=True)
-    files = []
+    drawn, left = [], []
     with mpl.rc_context(STYLE):
         for name, figure in _figures(tables, found, answers).items():
-            files.append(folder / f"{name}.{kind}")
-            figure.savefig(files[-1], metadata={"Date": None} if kind == "svg" else None, dpi=110)
-    return files
+            file = folder / f"{name}.{kind}"
+            if figure is None:
+                left.append(file)
+                continue
+            figure.savefig(file, metadata={"Date": None} if kind == "svg" else None, dpi=110)
+            drawn.append(file)
+    return drawn, left
 
 
-def _figures(tables: Sequence[Table], found: dict[str, list[Finding]], answers: Answers) -> dict[str, Figure]:
-    figures: dict[str, Figure] = {}
+def _figures(tables: Sequence[Table], found: dict[str, list[Finding]], answers: Answers) -> dict[str, Figure | None]:
+    """By name; None where a picture is of credits by round and some are not here."""
+    figures: dict[str, Figure | None] = {}
     for table in tables:
         findings = found[table.name]
         if not any(finding.values for finding in findings):
@@ -54,8 +59,9 @@ def _figures(tables: Sequence[Table], found: dict[str, list[Finding]], answers: 
         if table.name == "table1":
             figures["methods"] = heat_map(findings)
             for column in dict.fromkeys(f.slot.column for f in findings if f.values):
-                figures[f"windows-{column}"] = windows(table, column, answers)
-                figures[f"scores-{column}"] = trajectories(table, column, answers)
+                counted = all(answer.credits is not None for answer in _answers(table, column, answers))
+                figures[f"windows-{column}"] = windows(table, column, answers) if counted else None
+                figures[f"scores-{column}"] = trajectories(table, column, answers) if counted else None
         elif table.name == "table2":
             figures["horizons"] = horizons(findings)
         elif table.name == "table6":
@@ -217,6 +223,13 @@ def accuracy(table: Table, answers: Answers) -> Figure:
     panels[0].set_ylabel("test accuracy")
     _legend(figure, panels)
     return figure
+
+
+def _answers(table: Table, column: str, answers: Answers) -> Iterator[Answer]:
+    """All there are in a column."""
+    for slot in table.slots:
+        if slot.column == column:
+            yield from (answer for _, answer, _ in answered(table, slot, answers))
 
 
 def _slot(table: Table, section: str, row: str, column: str) -> Slot:

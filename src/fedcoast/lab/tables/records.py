@@ -1,4 +1,7 @@
-"""A table in JSON: the questions, every run with its scores, every slot with its values, and where each was made."""
+"""A table in JSON: the questions, every run with its scores, every slot with its values, and where each was made.
+
+What it tells is enough to fill its slots again, on a machine that has neither the runs nor their answers.
+"""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +10,7 @@ from typing import Any
 
 from fedcoast.errors import BadFile
 from fedcoast.lab.experiment import Experiment
-from fedcoast.lab.tables.answers import Answers
+from fedcoast.lab.tables.answers import FACTS, Answer, Answers, Facts
 from fedcoast.lab.tables.findings import Finding
 from fedcoast.lab.tables.plans import Slot, Table
 from fedcoast.rounds.files import read_json, write_json
@@ -37,7 +40,7 @@ def loses(file: Path, findings: Sequence[Finding]) -> bool:
     try:
         kept = {(s["section"], s["row"], s["column"]): s["values"].keys() for s in read_json(file)["slots"]}
     except (KeyError, TypeError, AttributeError) as error:
-        raise BadFile(f"{file} is not as a table is kept ({error!r}); delete it to have it made new") from error
+        raise _torn(file, error) from error
     return any(kept[place] - found[place] for place in kept.keys() & found.keys())
 
 
@@ -77,6 +80,54 @@ def _enter(
             "evaluations": answer.evaluations,
             "made": made.index(answer.made),
         }
+        if _counts_rounds(run):
+            entry["answers"][key]["credits"] = answer.by_round
+
+
+def told(folder: Path) -> dict[str, dict[str, dict[str, Any]]]:
+    """The facts and answers in the tables of a folder, by the name of the run and of the answer."""
+    known: dict[str, dict[str, dict[str, Any]]] = {}
+    for file in sorted(folder.glob("*.json")):
+        data = read_json(file)
+        if not isinstance(data, dict) or (data.get("format"), data.get("version")) != (FORMAT, VERSION):
+            continue
+        try:
+            for name, entry in data["runs"].items():
+                run = Experiment.from_json(entry["experiment"])
+                if run.name != name:
+                    raise BadFile(f"{file} has another experiment as {name} than that name stands for; it was altered")
+                known.setdefault(name, {}).update(_told(run, entry, data))
+        except (KeyError, TypeError, AttributeError, IndexError) as error:
+            raise _torn(file, error) from error
+    return known
+
+
+def _told(run: Experiment, entry: dict[str, Any], data: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    facts = Facts(dataset=entry["dataset"], accuracy=entry["test accuracy"], planted=entry["planted"])
+    found = {FACTS: vars(facts)}
+    for key, kept in entry["answers"].items():
+        if _counts_rounds(run) and "credits" not in kept:
+            continue  # a table of before credits were kept
+        answer = Answer(
+            settings=data["questions"][key]["settings"],
+            scores=kept["scores"],
+            seen=kept["seen"],
+            credits=kept.get("credits"),
+            seconds=kept["seconds"],
+            evaluations=kept["evaluations"],
+            made=data["made"][kept["made"]],
+        )
+        found[key] = vars(answer)
+    return found
+
+
+def _counts_rounds(run: Experiment) -> bool:
+    """Whether numbers of the run are made of credits by round: where clients miss some, scores do not compare."""
+    return run.participation < 1
+
+
+def _torn(file: Path, error: Exception) -> BadFile:
+    return BadFile(f"{file} is not as a table is kept ({error!r}); delete it to have it made new")
 
 
 def _slot(finding: Finding) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from fedcoast.lab.tables.pages import grids, ground, headline, page, refresh
 from fedcoast.lab.tables.plans import Table
 from fedcoast.lab.tables.pools import Submit
 from fedcoast.lab.tables.questions import Question
-from fedcoast.lab.tables.records import loses, write_record
+from fedcoast.lab.tables.records import loses, told, write_record
 from fedcoast.rounds.files import write_whole
 
 ANSWERS = "answers"
@@ -28,7 +28,7 @@ ANSWERS = "answers"
 
 @dataclass(frozen=True)
 class Places:
-    """Where things lie: recorded runs; results with their answers; pages that have parts to refresh."""
+    """Where things lie: recorded runs; results, that is tables and answers; pages that have parts to refresh."""
 
     runs: Path
     results: Path
@@ -36,7 +36,8 @@ class Places:
 
     @property
     def answers(self) -> Answers:
-        return Answers(self.results / ANSWERS)
+        """What was answered here, and what the tables here tell of runs that were answered elsewhere."""
+        return Answers(self.results / ANSWERS, told(self.results))
 
 
 def missing(tables: Sequence[Table], places: Places, only_recorded: bool) -> list[list[Job]]:

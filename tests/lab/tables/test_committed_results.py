@@ -1,0 +1,42 @@
+"""The tables in results/ and the pages about them: nothing in a page that does not follow from the records."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fedcoast.lab.tables.paper_tables import TABLES
+from fedcoast.lab.tables.reproduction import Places, missing, write
+
+HERE = Path(__file__).parents[3]
+PAGES = ("README.md", "docs/replication.md", "docs/default.md")
+PAPER = tuple(name for name in TABLES if name.startswith("table"))
+
+
+def made_again(names, folder):
+    """Tables and pages, made from the committed records alone."""
+    for file in (*(f"results/{name}.json" for name in TABLES), *PAGES):
+        (folder / file).parent.mkdir(exist_ok=True)
+        shutil.copy(HERE / file, folder / file)
+    places = Places(folder / "no runs", folder / "results", tuple(folder / page for page in PAGES))
+    records = {name: json.loads((HERE / "results" / f"{name}.json").read_text(encoding="utf-8")) for name in names}
+    tables = [TABLES[name]("quick", tuple(record["seeds"])) for name, record in records.items()]
+    assert missing(tables, places, only_recorded=True) == []
+    assert write(tables, places, lambda table: records[table.name]["command"]).keys() == set(names)
+
+
+def assert_as_committed(names, folder):
+    made_again(names, folder)
+    for file in (*(f"results/{name}.{kind}" for name in names for kind in ("json", "md")), *PAGES):
+        assert (folder / file).read_text(encoding="utf-8") == (HERE / file).read_text(encoding="utf-8"), file
+
+
+def test_the_papers_tables_and_their_pages_follow_from_the_records(tmp_path):
+    assert_as_committed(PAPER, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["tuning", "judgement"])
+def test_the_choice_of_default_and_its_pages_follow_from_the_records(name, tmp_path):
+    assert_as_committed((name,), tmp_path)
