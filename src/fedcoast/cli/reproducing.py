@@ -82,6 +82,6 @@ def reproduce(
         )
     if left := [f"{name}.json" for name in names if name not in found]:
         raise BadSetting(
-            f"left as they are, since they have numbers that cannot be made here: {', '.join(left)} in {results}; give"
-            " another folder as --results, or delete them to have them made of what is here"
+            f"left as they are, since they have numbers that these seeds and runs do not give: {', '.join(left)} in"
+            f" {results}; ask for as many seeds as they have, give another folder as --results, or delete them"
         )

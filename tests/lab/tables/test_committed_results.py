@@ -5,7 +5,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from fedcoast.cli import app
 from fedcoast.lab.tables.paper_tables import TABLES
 from fedcoast.lab.tables.reproduction import Places, missing, write
 
@@ -34,6 +36,17 @@ def assert_as_committed(names, folder):
 
 def test_the_papers_tables_and_their_pages_follow_from_the_records(tmp_path):
     assert_as_committed(PAPER, tmp_path)
+
+
+@pytest.mark.slow
+def test_the_command_makes_a_table_from_its_record_and_says_what_it_cannot_draw(tmp_path):
+    shutil.copy(HERE / "results" / "table1.json", tmp_path)
+    result = CliRunner().invoke(app, ["reproduce", "table1", "--only-recorded", "--results", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert "240 of 240 places filled" in result.output
+    assert "not drawn: windows-1.svg, scores-1.svg" in result.output
+    assert (tmp_path / "table1.md").read_bytes() == (HERE / "results" / "table1.md").read_bytes()
+    assert [file.name for file in (tmp_path / "images").iterdir()] == ["methods.svg"]
 
 
 @pytest.mark.slow

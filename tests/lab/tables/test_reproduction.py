@@ -190,7 +190,7 @@ def test_the_command_says_which_tables_it_left_and_what_to_do(tmp_path):
     record.write_text(json.dumps(data), encoding="utf-8")
     result = CliRunner().invoke(app, ask)
     assert isinstance(result.exception, BadSetting)
-    assert "numbers that cannot be made here: table4.json" in str(result.exception)
+    assert "numbers that these seeds and runs do not give: table4.json" in str(result.exception)
     assert json.loads(record.read_text(encoding="utf-8")) == data
 
 

@@ -41,7 +41,7 @@ class Answer:
 
     @property
     def by_round(self) -> dict[str, list[float | None]]:
-        """The credits, by round, of whom they can be had."""
+        """The credits, refused where they are not known."""
         if self.credits is None:
             raise FedcoastError("this answer has no credits by round: a table told it; ask the run again to have them")
         return self.credits

@@ -10,7 +10,7 @@ from typing import Any
 
 from fedcoast.errors import BadFile
 from fedcoast.lab.experiment import Experiment
-from fedcoast.lab.tables.answers import FACTS, Answer, Answers, Facts
+from fedcoast.lab.tables.answers import FACTS, Answer, Answers, Facts, Known
 from fedcoast.lab.tables.findings import Finding
 from fedcoast.lab.tables.plans import Slot, Table
 from fedcoast.rounds.files import read_json, write_json
@@ -84,8 +84,8 @@ def _enter(
             entry["answers"][key]["credits"] = answer.by_round
 
 
-def told(folder: Path) -> dict[str, dict[str, dict[str, Any]]]:
-    """The facts and answers in the tables of a folder, by the name of the run and of the answer."""
+def told(folder: Path) -> Known:
+    """The facts and answers in the tables of a folder."""
     known: dict[str, dict[str, dict[str, Any]]] = {}
     for file in sorted(folder.glob("*.json")):
         data = read_json(file)
