@@ -1,7 +1,9 @@
 from dataclasses import replace
 
-from fedcoast.lab.tables.claims import claims, faults
+from fedcoast.lab.tables.choice import RIVALS
+from fedcoast.lab.tables.claims import claims, faults, lead
 from fedcoast.lab.tables.findings import Finding
+from fedcoast.lab.tables.pages import headline
 from fedcoast.lab.tables.paper_tables import TABLES
 
 VOTES = "CoAst, votes against movement, in-loop"
@@ -29,6 +31,24 @@ def test_a_claim_is_a_difference_over_the_cells_and_seeds_that_both_rows_have():
         "0.50 (1 of 16)",
     ]
     assert row_of(claims({"table1": found}), "less CGSV")[2:4] == ["0.61", "not run"]
+
+
+def test_a_difference_comes_with_the_standard_error_over_its_cells():
+    slots = TABLES["table1"]("quick", (0,)).slots
+    ours = {"1": 1.0, "2": 0.6}
+    found = [Finding(s, {0: ours[s.column] if s.row == VOTES else 0.5} if s.column in ours else {}) for s in slots]
+    # Eight cells, four at 0.5 and four at 0.1: a standard deviation of 0.2 √(8/7), divided by √8.
+    assert row_of(claims({"table1": found}), "less SV")[4] == "0.30 ± 0.08 (8 of 16)"
+    assert row_of(headline(found), VOTES)[-1] == "0.80 ± 0.08 (8 of 16) [0.99]"
+
+
+def test_the_default_is_held_against_every_other_method_on_the_same_cells():
+    slots = TABLES["judgement"]("quick", (0,)).slots
+    low = {"cgsv, observer": 0.4, "norm, in-loop": 1.0}
+    text = lead([Finding(slot, {0: low.get(slot.row, 0.9)}) for slot in slots])
+    assert row_of(text, "| cgsv |") == ["cgsv", "0.50 ± 0.00", "0.00 ± 0.00"]
+    assert row_of(text, "| norm |") == ["norm", "0.00 ± 0.00", "−0.10 ± 0.00"]
+    assert len(text.splitlines()) == 2 + 3 + len(RIVALS)
 
 
 def test_the_published_differences_are_those_the_paper_states_where_it_is_right():

@@ -49,6 +49,8 @@ RIVALS = tuple(
     if not {"utility", "gradient", "weights"} & set(method.needs) and name not in NO_RIVALS
 )
 
+SHORTLIST = (*READING_TITLES.values(), *RIVALS)
+
 
 def candidates(trained: Experiment) -> Iterator[tuple[str, Question]]:
     """The name of each row and what is asked for it."""
@@ -110,8 +112,7 @@ def _row(layers: str, horizon: int, past: float) -> str:
 
 def shortlist(findings: Sequence[Finding]) -> str:
     """The default beside the readings of the paper and the other methods that need no validation data."""
-    rows = [*READING_TITLES.values(), *RIVALS]
-    wanted = {f"{row}, {mode}" for row in rows for mode in OBSERVER_FIRST.values()}
+    wanted = {f"{row}, {mode}" for row in SHORTLIST for mode in OBSERVER_FIRST.values()}
     chosen = [finding for finding in findings if finding.slot.row in wanted]
     return headline(sorted(chosen, key=lambda finding: finding.slot.row.endswith("in-loop")))
 

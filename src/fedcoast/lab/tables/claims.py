@@ -1,12 +1,16 @@
-"""What the paper concludes from its tables, as differences between rows; ours over the seeds that both rows have."""
+"""What the paper concludes from its tables, as differences between rows; ours over the seeds that both rows have.
+
+A difference is taken within a cell, then over the cells: their standard error says whether it stands out.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from statistics import fmean
 
+from fedcoast.lab.tables.choice import OBSERVER_FIRST, SHORTLIST
 from fedcoast.lab.tables.findings import Finding
-from fedcoast.lab.tables.pages import markdown_line, two
+from fedcoast.lab.tables.pages import markdown_line, over_cells, two
 from fedcoast.lab.tables.paper_tables import ARM_TITLES, BASELINES
 from fedcoast.lab.tables.plans import MODES
 from fedcoast.lab.tables.questions import READING_TITLES
@@ -88,6 +92,16 @@ def claims(found: Mapping[str, Sequence[Finding]]) -> str:
     return "\n".join(map(markdown_line, lines))
 
 
+def lead(findings: Sequence[Finding]) -> str:
+    """By how much our default is ahead of each other row of the choice's shortlist, on the same rounds."""
+    ours, *others = SHORTLIST
+    lines = [["our default less", *OBSERVER_FIRST.values()], ["---"] * (1 + len(OBSERVER_FIRST))]
+    for row in others:
+        claim = Claim("judgement", f"{ours}{MINUS}{row}", Side(f"{ours}, {{mode}}"), Side(f"{row}, {{mode}}"))
+        lines.append([row, *(_difference(claim, findings, ours, mode) for mode in OBSERVER_FIRST.values())])
+    return "\n".join(map(markdown_line, lines))
+
+
 def faults(findings: Sequence[Finding]) -> str:
     """Each baseline of table 1 as published methods have it and as the public code computes it, on the same rounds."""
     lines = [["", "the method", "the public code", "published", "mean difference of a run, in size", "runs"]]
@@ -115,7 +129,7 @@ def _difference(claim: Claim, findings: Sequence[Finding], title: str, mode: str
     ours = [gaps for one, other in pairs if (gaps := _gaps(one, other))]
     if not ours:
         return "not run" if pairs else "–"
-    return f"{two(fmean(map(fmean, ours)))} ({len(ours)} of {len(pairs)})"
+    return over_cells(list(map(fmean, ours)), len(pairs))
 
 
 def _gaps(one: Finding, other: Finding) -> list[float]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
+from statistics import fmean, stdev
 
 from fedcoast.errors import BadFile
 from fedcoast.lab.tables.answers import Answers
@@ -74,9 +75,22 @@ def _measured(finding: Finding) -> str:
 
 def _average(findings: Sequence[Finding]) -> str:
     mean, there, wanted = average(findings)
-    partly = "" if there == wanted else f" ({there} of {wanted})"
-    ours = "not run" if mean is None else f"{two(mean)}{partly}"
+    ours = "not run" if mean is None else f"{two(mean)}{_partly(there, wanted)}"
     return _with_paper(ours, published_average(findings))
+
+
+def over_cells(values: Sequence[float], wanted: int) -> str:
+    """The mean of what the cells have, its standard error from two of them on, and how many of those wanted there are.
+
+    >>> over_cells([0.5, 1.0], 16), over_cells([0.5], 1)
+    ('0.75 ± 0.25 (2 of 16)', '0.50')
+    """
+    error = f" ± {stdev(values) / len(values) ** 0.5:.2f}" if len(values) > 1 else ""
+    return f"{two(fmean(values))}{error}{_partly(len(values), wanted)}"
+
+
+def _partly(there: int, wanted: int) -> str:
+    return "" if there == wanted else f" ({there} of {wanted})"
 
 
 def _with_paper(ours: str, published: float | None, finely: bool = False) -> str:
@@ -94,14 +108,19 @@ def two(value: float) -> str:
 
 
 def headline(findings: Sequence[Finding]) -> str:
-    """Table 1 in short: a row for each method, a column for each setting, averaged over the configurations run."""
+    """Table 1 in short: a row for each method, a column for each setting, averaged over the configurations run.
+
+    The last column is over all cells, with the standard error that they leave.
+    """
     settings = list(dict.fromkeys(finding.slot.section for finding in findings))
     rows = list(dict.fromkeys(finding.slot.row for finding in findings))
     lines = [markdown_line(["", *settings, "mean"]), markdown_line(["---"] * (len(settings) + 2))]
     for row in rows:
         chosen = [finding for finding in findings if finding.slot.row == row]
         by_setting = [[finding for finding in chosen if finding.slot.section == setting] for setting in settings]
-        lines.append(markdown_line([row, *map(_average, by_setting), _average(chosen)]))
+        means = [finding.mean for finding in chosen if finding.mean is not None]
+        ours = over_cells(means, len(chosen)) if means else "not run"
+        lines.append(markdown_line([row, *map(_average, by_setting), _with_paper(ours, published_average(chosen))]))
     return "\n".join(lines) + "\n\n" + _counted(findings)
 
 
@@ -112,7 +131,10 @@ def _counted(findings: Sequence[Finding]) -> str:
     each = (
         "no runs yet" if not seeds else f"{seeds[0]} to {seeds[-1]} runs each" if len(seeds) > 1 else f"{seeds[0]} each"
     )
-    return f"{len(run)} of {len(cells)} cells (configuration × setting) have runs, {each}."
+    return (
+        f"{len(run)} of {len(cells)} cells (configuration × setting) have runs, {each}; ± is the standard error of the"
+        " mean over the cells."
+    )
 
 
 def ground(table: Table, answers: Answers) -> str:

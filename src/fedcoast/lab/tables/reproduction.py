@@ -13,7 +13,7 @@ from fedcoast.lab.experiment import Experiment
 from fedcoast.lab.tables.answers import Answers
 from fedcoast.lab.tables.board import Board, shown
 from fedcoast.lab.tables.choice import default_cells, grid, shortlist
-from fedcoast.lab.tables.claims import CLAIMS, claims, faults
+from fedcoast.lab.tables.claims import CLAIMS, claims, faults, lead
 from fedcoast.lab.tables.findings import Finding, find
 from fedcoast.lab.tables.jobs import RUN, Job, Outcome, recorded
 from fedcoast.lab.tables.pages import grids, ground, headline, page, refresh
@@ -129,6 +129,7 @@ def write(tables: Sequence[Table], places: Places, command: Callable[[Table], st
             parts[table.name] = f"{shortlist(findings)} {ground(table, answers)}"
             parts[f"{table.name} cells"] = default_cells(findings)
             parts[f"{table.name} grid"] = grid(findings)
+            parts[f"{table.name} lead"] = lead(findings)
         if table.name == "table1":
             parts["headline"] = f"{headline(findings)} {ground(table, answers)}"
             parts["faults"] = faults(findings)
