@@ -10,6 +10,7 @@ from fedcoast.cli.screen import err, out
 from fedcoast.errors import BadSetting, require
 
 if TYPE_CHECKING:
+    from fedcoast.lab.tables.findings import Finding
     from fedcoast.lab.tables.plans import Table
 
 
@@ -72,6 +73,11 @@ def reproduce(
     found = write(wanted, places, command)
     pictured = [table for table in wanted if table.name in found]
     _, bare = draw(pictured, found, places.answers, images or results / "images")
+    _tell(found, bare, [name for name in names if name not in found], results)
+
+
+def _tell(found: "dict[str, list[Finding]]", bare: list[Path], left: list[str], results: Path) -> None:
+    """What was written, which pictures were not drawn, and which tables were left."""
     for name, slots in found.items():
         filled = sum(bool(finding.values) for finding in slots)
         out().print(f"{results / name}.md: {filled} of {len(slots)} places filled")
@@ -80,8 +86,9 @@ def reproduce(
             f"not drawn: {', '.join(file.name for file in bare)}; they are of credits by round, which tables do not"
             " keep. With another folder as --results the runs are asked for all of them again"
         )
-    if left := [f"{name}.json" for name in names if name not in found]:
+    if left:
+        files = ", ".join(f"{name}.json" for name in left)
         raise BadSetting(
-            f"left as they are, since they have numbers that these seeds and runs do not give: {', '.join(left)} in"
+            f"left as they are, since they have numbers that these seeds and runs do not give: {files} in"
             f" {results}; ask for as many seeds as they have, give another folder as --results, or delete them"
         )

@@ -129,7 +129,8 @@ def write(tables: Sequence[Table], places: Places, command: Callable[[Table], st
             parts[table.name] = f"{shortlist(findings)} {ground(table, answers)}"
             parts[f"{table.name} cells"] = default_cells(findings)
             parts[f"{table.name} grid"] = grid(findings)
-            parts[f"{table.name} lead"] = lead(findings)
+        if table.name == "judgement":
+            parts["judgement lead"] = lead(findings)
         if table.name == "table1":
             parts["headline"] = f"{headline(findings)} {ground(table, answers)}"
             parts["faults"] = faults(findings)
