@@ -6,6 +6,7 @@ import pytest
 
 from fedcoast.errors import BadFile, FedcoastError
 from fedcoast.lab.experiment import Experiment
+from fedcoast.lab.tables.answers import FACTS
 from fedcoast.lab.tables.plans import Slot, Table
 from fedcoast.lab.tables.questions import coast
 from fedcoast.lab.tables.reproduction import Places, missing, write
@@ -71,6 +72,69 @@ def test_an_answer_here_comes_before_what_a_table_tells(made, tmp_path):
     assert places.answers.facts(run).dataset == "Digits (scikit-learn)"
     assert places.answers.answer(run, slot.question).credits is not None
     assert bereft(places, tmp_path / "elsewhere").answers.facts(run).dataset == "another"
+
+
+def other_training(places):
+    """The tables as somebody has them whose processor trained otherwise: other accuracies, other scores."""
+
+    def change(data):
+        for run in data["runs"].values():
+            run["test accuracy"] = [value / 2 for value in run["test accuracy"]]
+            for answer in run["answers"].values():
+                answer["scores"] = [-score for score in answer["scores"]]
+
+    altered(places, change)
+
+
+def facts_and_scores(places):
+    record = json.loads(written(little_table(), places)[0])
+    return {
+        name: (run["test accuracy"], [answer["scores"] for answer in run["answers"].values()])
+        for name, run in record["runs"].items()
+    }
+
+
+def test_a_run_of_another_training_than_the_table_tells_of_is_asked_everything(made, tmp_path):
+    before = facts_and_scores(made)
+    elsewhere = replace(bereft(made, tmp_path / "elsewhere"), runs=made.runs)
+    other_training(elsewhere)
+    reproduce([little_table()], elsewhere, only_recorded=True)
+    assert missing([little_table()], elsewhere, only_recorded=False) == []
+    assert facts_and_scores(elsewhere) == before
+
+
+def test_a_run_that_has_to_be_trained_for_one_answer_is_asked_all_of_them(made, tmp_path):
+    before = facts_and_scores(made)
+    elsewhere = bereft(made, tmp_path / "elsewhere")
+    other_training(elsewhere)
+    (name, _) = next(iter(before.items()))
+    altered(elsewhere, lambda data: data["runs"][name]["answers"].popitem())
+    (chain,) = missing([little_table()], elsewhere, only_recorded=False)
+    assert all(job.experiment.name == name for job in chain)
+    reproduce([little_table()], elsewhere)
+    assert facts_and_scores(elsewhere)[name] == before[name]
+
+
+def test_facts_of_another_training_put_an_end_to_the_answers_of_the_former(made, tmp_path):
+    places = Places(made.runs, tmp_path / "results")
+    shutil.copytree(made.results / "answers", places.results / "answers")
+    (slot, *_) = little_table().slots
+    run = next(little_table().runs(slot))
+    answers = places.answers
+    facts = vars(answers.facts(run))
+    answers.keep(run, FACTS, facts)
+    assert answers.answer(run, slot.question) is not None
+    answers.keep(run, FACTS, {**facts, "accuracy": [value / 2 for value in facts["accuracy"]]})
+    assert answers.answer(run, slot.question) is None
+    assert places.answers.answer(run, slot.question) is None
+
+
+def test_a_run_that_cannot_be_read_is_no_reason_to_ask_again(made, tmp_path):
+    places = Places(tmp_path / "runs", made.results)
+    shutil.copytree(made.runs, places.runs)
+    for file in places.runs.glob("*/rounds/*/round.json"):
+        file.write_text("torn", encoding="utf-8")
+    assert missing([little_table()], places, only_recorded=False) == []
 
 
 def test_where_clients_miss_rounds_a_table_tells_the_credits_its_numbers_are_made_of(halves, tmp_path):

@@ -1,5 +1,6 @@
 """Answers on disk: a folder for each run, a file for each answer, written whole; what is there is not asked again."""
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,7 +53,11 @@ Known = Mapping[str, Mapping[str, dict[str, Any]]]
 
 
 class Answers:
-    """The answers below one folder, and those `known` from elsewhere, which the folder's come before."""
+    """The answers below one folder, and those `known` from elsewhere, which the folder's come before.
+
+    The same seed on another processor is another training, whose answers do not mix: where test accuracies differ,
+    those of the last training that was seen here count alone.
+    """
 
     def __init__(self, folder: Path, known: Known | None = None) -> None:
         self._folder = folder
@@ -68,19 +73,33 @@ class Answers:
         return None if found is None else Answer(**found)
 
     def keep(self, experiment: Experiment, name: str, what: dict[str, Any]) -> None:
-        """`name` is a question's key, or FACTS."""
+        """`name` is a question's key, or FACTS; facts of another training put an end to the answers of the former."""
         file = self._file(experiment, name)
+        if name == FACTS and _differ(self._get(experiment, FACTS), what):
+            shutil.rmtree(file.parent, ignore_errors=True)
+            self._read.clear()
         file.parent.mkdir(parents=True, exist_ok=True)
         write_json(file, {"format": FORMAT, "version": VERSION, "experiment": experiment.to_json(), "answer": what})
 
     def _get(self, experiment: Experiment, name: str) -> dict[str, Any] | None:
+        found, known = self._here(experiment, name), self._known.get(experiment.name, {})
+        if found is None and not _differ(self._here(experiment, FACTS), known.get(FACTS)):
+            return known.get(name)
+        return found
+
+    def _here(self, experiment: Experiment, name: str) -> dict[str, Any] | None:
         file = self._file(experiment, name)
         if file not in self._read and file.is_file():
             data = read_json(file)
             if not isinstance(data, dict) or (data.get("format"), data.get("version")) != (FORMAT, VERSION):
                 raise BadFile(f"{file} is no answer that this version of fedcoast can read; delete it to ask again")
             self._read[file] = data["answer"]
-        return self._read.get(file, self._known.get(experiment.name, {}).get(name))
+        return self._read.get(file)
 
     def _file(self, experiment: Experiment, name: str) -> Path:
         return self._folder / experiment.name / f"{name}.json"
+
+
+def _differ(one: dict[str, Any] | None, other: dict[str, Any] | None) -> bool:
+    """Whether both facts are known and of different trainings."""
+    return one is not None and other is not None and one["accuracy"] != other["accuracy"]

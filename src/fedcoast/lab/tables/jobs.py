@@ -71,6 +71,11 @@ def recorded(experiment: Experiment, runs: Path) -> bool:
     return is_run(folder) and len(list((folder / ROUNDS).glob("[0-9]*"))) >= experiment.rounds
 
 
+def accuracy(experiment: Experiment, runs: Path) -> list[float]:
+    """The test accuracy after each round, by which one training is told from another with the same seed."""
+    return [round.metrics["test accuracy"] for round in replay(runs / experiment.name)]
+
+
 def do(job: Job) -> Outcome:
     """Do the job; what fails is told and never raised, so that one run does not stop the others."""
     begun = time.perf_counter()
@@ -100,7 +105,7 @@ def _facts(job: Job) -> Facts:
     planted = setting_named(job.experiment.setting).planted(job.experiment.clients)
     return Facts(
         dataset=read_about(job.folder)["dataset"],
-        accuracy=[round.metrics["test accuracy"] for round in replay(job.folder)],
+        accuracy=accuracy(job.experiment, job.runs),
         planted=None if planted is None else list(planted),
     )
 

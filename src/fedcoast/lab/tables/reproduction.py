@@ -10,12 +10,12 @@ from rich.console import Console
 
 from fedcoast.errors import FedcoastError
 from fedcoast.lab.experiment import Experiment
-from fedcoast.lab.tables.answers import Answers
+from fedcoast.lab.tables.answers import Answers, Facts
 from fedcoast.lab.tables.board import Board, shown
 from fedcoast.lab.tables.choice import default_cells, grid, shortlist
 from fedcoast.lab.tables.claims import CLAIMS, claims, faults, lead
 from fedcoast.lab.tables.findings import Finding, find
-from fedcoast.lab.tables.jobs import RUN, Job, Outcome, recorded
+from fedcoast.lab.tables.jobs import RUN, Job, Outcome, accuracy, recorded
 from fedcoast.lab.tables.pages import grids, ground, headline, page, refresh
 from fedcoast.lab.tables.plans import Table
 from fedcoast.lab.tables.pools import Submit
@@ -55,7 +55,10 @@ def missing(tables: Sequence[Table], places: Places, only_recorded: bool) -> lis
         if only_recorded and trains:
             continue
         unknown = [question for question in questions.values() if answers.answer(run, question) is None]
-        unseen = answers.facts(run) is None
+        facts = answers.facts(run)
+        unseen = facts is None or (bool(unknown) if trains else _trained_again(run, facts, places.runs))
+        if unseen:  # what is known may be of another training, and answers of two do not mix
+            unknown = list(questions.values())
         cheap = tuple(question for question in unknown if not question.judges)
         dear = tuple(question for question in unknown if question.judges)
         chain = [Job(run, places.runs, cheap, unseen, trains)] if cheap or unseen else []
@@ -63,6 +66,14 @@ def missing(tables: Sequence[Table], places: Places, only_recorded: bool) -> lis
         if chain:
             chains.append(chain)
     return chains
+
+
+def _trained_again(run: Experiment, facts: Facts, runs: Path) -> bool:
+    """Whether the recorded run is another training than the one the facts are of. One that cannot be read is none."""
+    try:
+        return facts.accuracy != accuracy(run, runs)
+    except FedcoastError:
+        return False
 
 
 def work(
