@@ -38,6 +38,13 @@ def test_the_papers_tables_and_their_pages_follow_from_the_records(tmp_path):
     assert_as_committed(PAPER, tmp_path)
 
 
+def test_all_tables_tell_of_the_same_training_of_a_run():
+    told = {}
+    for name in TABLES:
+        for run, entry in json.loads((HERE / "results" / f"{name}.json").read_text(encoding="utf-8"))["runs"].items():
+            assert told.setdefault(run, entry["test accuracy"]) == entry["test accuracy"], (name, run)
+
+
 @pytest.mark.slow
 def test_the_command_makes_a_table_from_its_record_and_says_what_it_cannot_draw(tmp_path):
     shutil.copy(HERE / "results" / "table1.json", tmp_path)
