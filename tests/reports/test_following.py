@@ -111,11 +111,12 @@ def test_a_broken_round_is_told_and_tried_again(tmp_path):
 def test_a_long_run_is_read_piece_by_piece(tmp_path):
     record(tmp_path / "run", federation(rounds=5))
     follower = Follower(tmp_path / "run")
-    looks = 0
-    while follower.catch_up(patience=-1):
-        looks += 1
-        assert follower.assessor.last_round == looks
-    assert looks == 5
+    for number in range(1, 6):
+        assert follower.catch_up(patience=-1)
+        assert (follower.assessor.last_round, follower.behind) == (number, True)
+    assert follower.catch_up(patience=-1), "whoever looks must learn that nothing is left to catch up with"
+    assert not follower.behind
+    assert not follower.catch_up(patience=-1)
 
 
 def test_what_the_run_says_of_itself_is_in_the_account(tmp_path):

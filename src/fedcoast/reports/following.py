@@ -41,7 +41,7 @@ class Follower:
 
     def catch_up(self, patience: float = math.inf) -> bool:
         """Look at what is new; true if that changed anything. After so many seconds the rest is left for next time."""
-        until, before = time.monotonic() + patience, (self.assessor, self.assessor.last_round, self.trouble)
+        until, before = time.monotonic() + patience, self._standing()
         if self._begun_anew():
             self._start_over()
         try:
@@ -49,7 +49,11 @@ class Follower:
             self.trouble = ""
         except (FedcoastError, OSError) as error:
             self.behind, self.trouble = False, str(error)
-        return (self.assessor, self.assessor.last_round, self.trouble) != before
+        return self._standing() != before
+
+    def _standing(self) -> tuple[object, ...]:
+        """Everything that viewers are told by; that nothing was left after all is news too."""
+        return self.assessor, self.assessor.last_round, self.trouble, self.behind
 
     def _read(self, until: float) -> None:
         self.behind = False
