@@ -39,11 +39,11 @@ bench: install  ## speed, as ratios measured side by side
 	$(BIN)/python -m benchmarks
 
 reproduce: install  ## the paper's tables from the runs in runs/, training what is missing (days)
-	$(BIN)/fedcoast reproduce all --images docs/images/tables --page README.md --page docs/replication.md
+	$(BIN)/python -m paper all --images docs/images/tables --page README.md --page docs/replication.md
 
 reproduce-smoke: install  ## every table's code on little federations of digits (minutes)
 	rm -rf results/smoke
-	$(BIN)/fedcoast reproduce all --preset smoke --seeds 2 --runs results/smoke/runs
+	$(BIN)/python -m paper all --preset smoke --seeds 2 --runs results/smoke/runs
 
 clean:  ## remove what make made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist

@@ -8,7 +8,6 @@ from benchmarks import (
     batch_norm,
     chain,
     coverage,
-    curves,
     flower,
     flower_training,
     free_riders,
@@ -16,6 +15,7 @@ from benchmarks import (
     presets,
     rates,
     training,
+    training_options,
 )
 
 
@@ -26,10 +26,10 @@ def main() -> None:
     _speed(smoke)
     for run in (
         training.run,
+        training_options.run,
         flower_training.start,
         flower.run,
         batch_norm.run,
-        curves.run,
         presets.run,
         rates.run,
         coverage.run,

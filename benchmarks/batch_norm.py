@@ -13,23 +13,23 @@ import numpy as np
 import torch
 
 from benchmarks.record import keep
-from fedcoast.formulas.aggregation import mean
-from fedcoast.lab.degradations import normalise
-from fedcoast.lab.experiment import Experiment
-from fedcoast.lab.federation import Federation
-from fedcoast.lab.ground import as_floats
-from fedcoast.lab.training import evaluate, new_model
+from fedcoast.kernels.aggregation import mean
 from fedcoast.rounds import Round
+from fedcoast.simulation.degradations import normalise
+from fedcoast.simulation.experiment import Experiment
+from fedcoast.simulation.federated_data import as_floats
+from fedcoast.simulation.federation import Federation
+from fedcoast.simulation.training import evaluate, new_model
 
 
 def accuracies(federation: Federation, round: Round) -> dict[str, float]:
     """Test accuracy of one round's pruned weights under each kind of statistics."""
-    model, ground = new_model(federation.experiment, federation.ground), federation.ground
-    count = len(ground.test_labels)
+    model, data = new_model(federation.experiment, federation.data), federation.data
+    count = len(data.test_labels)
 
     def judged(state: dict[str, np.ndarray]) -> float:
         model.load_state_dict({name: torch.from_numpy(np.asarray(array)) for name, array in state.items()})
-        return evaluate(model, ground, 0, count)[0] / count
+        return evaluate(model, data, 0, count)[0] / count
 
     averaged = dict(round.end)
     for name in federation.buffers:
@@ -38,8 +38,8 @@ def accuracies(federation: Federation, round: Round) -> dict[str, float]:
     found = {"averaged": judged(averaged), "measured anew": judged(dict(round.end))}
     model.train()
     with torch.no_grad():
-        answers = model(normalise(as_floats(ground.test_images), ground.mean, ground.std))
-    found["of the test batch"] = float((answers.argmax(1) == ground.test_labels).double().mean())
+        answers = model(normalise(as_floats(data.test_images), data.mean, data.std))
+    found["of the test batch"] = float((answers.argmax(1) == data.test_labels).double().mean())
     return found
 
 

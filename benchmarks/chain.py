@@ -21,7 +21,8 @@ import numpy as np
 from benchmarks.record import keep
 from fedcoast import Recorder, Round
 from fedcoast.audit import verify
-from fedcoast.rounds import chain, recording
+from fedcoast.storage import chain
+from fedcoast.storage import recorder as recording
 
 CLIENTS = 5
 NOTHING = chain.Content(0, "")

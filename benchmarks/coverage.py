@@ -19,15 +19,15 @@ import numpy as np
 import torch
 
 from benchmarks.record import keep
-from fedcoast.assessors import CoAst
-from fedcoast.formulas import uncertainty
-from fedcoast.formulas.evening import evened
-from fedcoast.formulas.uncertainty import Floats
-from fedcoast.lab.experiment import Experiment
-from fedcoast.lab.federation import Federation
-from fedcoast.lab.ground import prepare
-from fedcoast.lab.training import new_model
+from fedcoast.methods import CoAst
 from fedcoast.rounds import Round
+from fedcoast.simulation.experiment import Experiment
+from fedcoast.simulation.federated_data import prepare
+from fedcoast.simulation.federation import Federation
+from fedcoast.simulation.training import new_model
+from fedcoast.stats import bootstrap as uncertainty
+from fedcoast.stats.bootstrap import Floats
+from fedcoast.stats.participation_adjustment import evened
 
 DOCS = Path(__file__).parents[1] / "docs" / "certainty.md"
 COMMAND = "python -m benchmarks.coverage"
@@ -94,14 +94,14 @@ class Trained:
 
     def federations(self) -> Iterator[Federation]:
         first = self.experiment
-        ground = prepare(first)
-        model = {name: tensor.numpy().copy() for name, tensor in new_model(first, ground).state_dict().items()}
+        data = prepare(first)
+        model = {name: tensor.numpy().copy() for name, tensor in new_model(first, data).state_dict().items()}
         for seed in range(1, self.seeds + 1):
             federation = Federation(replace(first, seed=seed))
             if self.fresh != "data":
-                federation.ground = ground
+                federation.data = data
             if self.fresh == "luck":
-                federation.go_on(0, model)
+                federation.resume(0, model)
             yield federation
 
     def streams(self) -> Floats:
@@ -354,7 +354,7 @@ A score is a sum of credits, and a credit has luck in it: which batches were dra
 `certainty` says how much of a ranking is more than luck.
 
 ```python
-from fedcoast.reports.certainty import certainty
+from fedcoast.analysis.uncertainty import certainty
 
 sure = certainty(assessor.assessment())   # level=0.90, by="total"
 print(sure)

@@ -87,20 +87,20 @@ def measure(case: str, clients: int, rounds: int) -> tuple[float, float]:
 
 def _let_it_compile() -> None:
     """In a federation the clients train meanwhile; the first round did without."""
-    from fedcoast.formulas.compiling import kernels
+    from fedcoast.kernels.compiling import kernels
 
     kernels("float32", wait=True)
 
 
 def _glanced_at(strategy: Any) -> Any:
-    from fedcoast.flower import Observed
+    from fedcoast.integrations.flower import Observed
 
     return Observed(strategy, _Glance())
 
 
 def _assessed(strategy: Any, **settings: Any) -> Any:
     from fedcoast import CoAst
-    from fedcoast.flower import Observed
+    from fedcoast.integrations.flower import Observed
 
     return Observed(strategy, CoAst(**settings))
 
@@ -109,8 +109,8 @@ class _Glance:
     """An observer that reads every upload and does nothing: what the wrapper itself costs."""
 
     def observe(self, round: Any, /) -> None:
-        layout = round.layout()
-        for _ in round.uploads(layout, "raise", {}):
+        schema = round.schema()
+        for _ in round.uploads(schema, "raise", {}):
             pass
 
 

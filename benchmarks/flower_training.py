@@ -29,10 +29,10 @@ from flwr.simulation import run_simulation
 
 from benchmarks.record import keep
 from benchmarks.training import random_dataset
-from fedcoast.lab.experiment import Experiment
-from fedcoast.lab.federation import Federation
-from fedcoast.lab.ground import Ground, prepare
-from fedcoast.lab.training import new_model, train
+from fedcoast.simulation.experiment import Experiment
+from fedcoast.simulation.federated_data import FederatedData, prepare
+from fedcoast.simulation.federation import Federation
+from fedcoast.simulation.training import new_model, train
 
 SMOKE = bool(os.environ.get("FEDCOAST_BENCHMARK_SMOKE"))  # Ray's workers see the environment, not the command line
 IMAGES, BATCH, ROUNDS = (500, 20, 3) if SMOKE else (10_000, 100, 5)
@@ -40,7 +40,7 @@ EXPERIMENT = Experiment(dataset="random", model="tiny-resnet", setting="noise", 
 
 
 @cache
-def ground() -> Ground:
+def data() -> FederatedData:
     """Once a process."""
     torch.set_num_threads(1)
     return prepare(EXPERIMENT, random_dataset(IMAGES))
@@ -51,10 +51,10 @@ client_app = ClientApp()
 
 @client_app.train()
 def train_client(message: Message, context: Context) -> Message:
-    model = new_model(EXPERIMENT, ground())
+    model = new_model(EXPERIMENT, data())
     model.load_state_dict(message.content["arrays"].to_torch_state_dict())
     number = int(message.content["config"]["server-round"])
-    train(model, EXPERIMENT, ground(), int(context.node_config["partition-id"]), number)
+    train(model, EXPERIMENT, data(), int(context.node_config["partition-id"]), number)
     metrics = MetricRecord({"num-examples": 1})
     return Message(RecordDict({"arrays": ArrayRecord(model.state_dict()), "metrics": metrics}), reply_to=message)
 
@@ -81,7 +81,7 @@ def flower_rounds() -> list[float]:
 
     @server_app.main()
     def main(grid: Grid, context: Context) -> None:
-        initial = ArrayRecord(new_model(EXPERIMENT, ground()).state_dict())
+        initial = ArrayRecord(new_model(EXPERIMENT, data()).state_dict())
         strategy.start(grid=grid, initial_arrays=initial, num_rounds=ROUNDS)
 
     resources = {"client_resources": {"num_cpus": 1, "num_gpus": 0.0}}

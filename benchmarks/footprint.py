@@ -38,7 +38,7 @@ def streamed(parameters: int, clients: int, rounds: int) -> dict[str, Any]:
     The global model before and after a round and one upload are in memory, as on a server; all else is the assessor's.
     """
     from fedcoast import CoAst, LazyModels, Round
-    from fedcoast.formulas.compiling import kernels
+    from fedcoast.kernels.compiling import kernels
 
     kernels("float32", wait=True)
     with tempfile.TemporaryDirectory(prefix="fedcoast-speed-") as scratch:
@@ -82,7 +82,7 @@ def cold_start(parameters: int, clients: int) -> dict[str, Any]:
     """The first round that a fresh process is shown, against the same round once all is warm."""
     began = time.perf_counter()
     from fedcoast import CoAst, Round
-    from fedcoast.formulas.compiling import kernels
+    from fedcoast.kernels.compiling import kernels
 
     imported = time.perf_counter() - began
     noise = _noise(None, parameters)

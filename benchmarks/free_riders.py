@@ -18,9 +18,9 @@ import torch
 
 from benchmarks.record import keep
 from fedcoast import CoAst, Round
-from fedcoast.assessors import METHODS, Assessor
-from fedcoast.lab.federation import Federation
-from fedcoast.lab.presets import preset
+from fedcoast.methods import METHODS, Assessor
+from fedcoast.simulation.federation import Federation
+from fedcoast.simulation.presets import preset
 
 SETTINGS = ("quantity", "noise", "mask", "label-noise")
 RIDERS = {"idle": 0.0, "echo": 1.0, "reverse": -1.0}

@@ -16,10 +16,10 @@ import torch
 
 from benchmarks.record import keep
 from fedcoast import Assessment, CoAst
-from fedcoast.assessors import METHODS, Assessor
-from fedcoast.formulas.ranking import spearman
-from fedcoast.lab.federation import Federation
-from fedcoast.lab.presets import preset
+from fedcoast.methods import METHODS, Assessor
+from fedcoast.simulation.federation import Federation
+from fedcoast.simulation.presets import preset
+from fedcoast.stats.ranking import spearman
 
 SETTINGS = ("quantity", "noise", "resolution", "mask")
 CLIENTS = (5, 10)

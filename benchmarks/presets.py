@@ -10,8 +10,8 @@ import time
 
 from benchmarks.record import keep
 from fedcoast.errors import BadFile
-from fedcoast.lab.federation import Federation
-from fedcoast.lab.presets import preset
+from fedcoast.simulation.federation import Federation
+from fedcoast.simulation.presets import preset
 
 CONFIGURATIONS = [
     ("digits", "mlp"),
@@ -35,7 +35,7 @@ def run(smoke: bool) -> None:
         next(iter(federation))
         seconds = time.process_time() - began
         minutes = seconds * experiment.rounds / 60
-        name = f"{federation.ground.title}, {model}"
+        name = f"{federation.data.title}, {model}"
         measured[name] = {"seconds a round": seconds, "rounds": experiment.rounds, "minutes": minutes}
         print(f"{name}: {seconds:.1f} s a round, {experiment.rounds} rounds, {minutes:.1f} minutes")
     if not smoke:

@@ -31,15 +31,15 @@ import numpy as np
 
 from benchmarks import models, rivals, speed_page
 from benchmarks.footprint import in_a_process
-from benchmarks.record import circumstances, keep
+from benchmarks.record import keep, provenance
 from fedcoast import CoAst, LazyModels, Round, replay
-from fedcoast.assessors import CGSV, Cosine, Norm
-from fedcoast.formulas.compiling import kernels
-from fedcoast.formulas.hands import ALONE, Hands
-from fedcoast.formulas.intake import Intake
-from fedcoast.formulas.planes import Seating, agreements
-from fedcoast.formulas.tallies import count, lead, tally
-from fedcoast.formulas.ternary import kept
+from fedcoast.kernels.ballot_encoder import BallotEncoder
+from fedcoast.kernels.ballots import kept
+from fedcoast.kernels.bit_planes import PlaneLayout, agreements
+from fedcoast.kernels.compiling import kernels
+from fedcoast.kernels.threads import ALONE, ThreadPool
+from fedcoast.kernels.vote_counts import count, lead, tally
+from fedcoast.methods import CGSV, Cosine, Norm
 from fedcoast.rounds.arrays import arithmetic
 
 KEEP = rivals.KEEP
@@ -103,12 +103,12 @@ def after_intake(parameters: int, clients: int, turns: int) -> Figures:
     after = models.moved(before, 1)
 
     def votes_and_agreement() -> None:
-        votes = tally(caster.seating.words, clients)
+        votes = tally(caster.plane_layout.words, clients)
         for ballot in planes:
             count(votes, ballot)
         drift = lead([votes, votes])
         for ballot in planes:
-            agreements(ballot, drift, caster.seating)
+            agreements(ballot, drift, caster.plane_layout)
 
     def limit() -> None:
         for _ in range(clients):
@@ -155,15 +155,15 @@ def whole_round(parameters: int, clients: int, turns: int) -> Figures:
 
 
 def two_threads(parameters: int, turns: int) -> Figures:
-    """Intake with two threads, wall clock."""
+    """BallotEncoder with two threads, wall clock."""
     before = models.draw(parameters, 0)
     after = models.moved(before, 1)
     one, two = _intake(before, True), _intake(before, True)
-    with Hands(2) as hands:
+    with ThreadPool(2) as threads:
         contenders: dict[str, Callable[[], object]] = {
             "limit": lambda: rivals.limit(before, after),
             "intake, one thread": lambda: one.cast(before, after, ALONE),
-            "intake, two threads": lambda: two.cast(before, after, hands),
+            "intake, two threads": lambda: two.cast(before, after, threads),
         }
         return race(contenders, sum(layer.size for layer in before), turns)
 
@@ -236,16 +236,16 @@ def second_passes(rounds: Iterable[Round]) -> dict[str, float]:
 
     Smaller ones are selected from directly and cannot miss: counting them would only make the share look smaller.
     """
-    from fedcoast.formulas.compiled import DIRECT
+    from fedcoast.kernels.compiled import DIRECT
 
-    caster: Intake | None = None
+    caster: BallotEncoder | None = None
     sampled = 0
     for round in rounds:
-        layout = round.layout()
-        before = [arithmetic(layer) for name, layer in round.read_start(layout).items() if name in _voting(layout)]
+        schema = round.schema()
+        before = [arithmetic(layer) for name, layer in round.read_start(schema).items() if name in _voting(schema)]
         caster = caster or _intake(before, True)
-        for _, model in round.uploads(layout, "quarantine", {}):
-            caster.cast(before, [arithmetic(layer) for name, layer in model.items() if name in _voting(layout)])
+        for _, model in round.uploads(schema, "quarantine", {}):
+            caster.cast(before, [arithmetic(layer) for name, layer in model.items() if name in _voting(schema)])
             sampled += sum(layer.size > DIRECT for layer in before)
     missed = 0 if caster is None else caster.missed
     return {"layers": sampled, "missed": missed}
@@ -253,8 +253,8 @@ def second_passes(rounds: Iterable[Round]) -> dict[str, float]:
 
 def real_training(smoke: bool, runs: Iterable[Path]) -> dict[str, dict[str, float]]:
     from fedcoast.errors import BadFile
-    from fedcoast.lab.federation import Federation
-    from fedcoast.lab.presets import preset
+    from fedcoast.simulation.federation import Federation
+    from fedcoast.simulation.presets import preset
 
     experiments = {
         "digits, ConvNet, 8 rounds": preset(
@@ -278,7 +278,7 @@ def shapley(smoke: bool) -> dict[str, float]:
     """Computed from one timed forward pass: what evaluating 2^N coalitions on 1,000 images would take."""
     import torch
 
-    from fedcoast.lab.models import build
+    from fedcoast.simulation.models import build
 
     torch.set_num_threads(1)
     network, images = build("resnet18", 3, 32, 10, seed=0).eval(), 4 if smoke else 50
@@ -386,13 +386,13 @@ def _cold_starts(parameters: int) -> dict[str, Any]:
         }
 
 
-def _intake(before: list[Any], compiled: bool) -> Intake:
-    seating = Seating(tuple(layer.size for layer in before))
-    return Intake(seating, [kept(size, KEEP) for size in seating.sizes], compiled)
+def _intake(before: list[Any], compiled: bool) -> BallotEncoder:
+    plane_layout = PlaneLayout(tuple(layer.size for layer in before))
+    return BallotEncoder(plane_layout, [kept(size, KEEP) for size in plane_layout.sizes], compiled)
 
 
-def _voting(layout: Any) -> set[str]:
-    return {entry.name for entry in layout.voting}
+def _voting(schema: Any) -> set[str]:
+    return {entry.name for entry in schema.voting}
 
 
 def _seconds(work: Callable[[], object]) -> float:
@@ -412,7 +412,7 @@ def main() -> None:
         print(f"{goal['what']:<76}{goal['measured']:>9.3g}  {goal['goal']:<14}{goal['verdict']}")
     if options.smoke:  # the page is made too, and thrown away
         with tempfile.TemporaryDirectory() as docs:
-            speed_page.write({"command": "smoke", **circumstances(), **measured}, Path(docs))
+            speed_page.write({"command": "smoke", **provenance(), **measured}, Path(docs))
         return
     keep("speed", "python -m benchmarks.speed", measured)
     if options.huge:

@@ -16,11 +16,11 @@ import torch
 from torch.nn import functional
 
 from benchmarks.record import keep
-from fedcoast.lab.datasets import Dataset
-from fedcoast.lab.experiment import Experiment
-from fedcoast.lab.federation import Federation
-from fedcoast.lab.ground import BATCHES, prepare, torch_stream
-from fedcoast.lab.training import evaluate, new_model
+from fedcoast.simulation.datasets import Dataset
+from fedcoast.simulation.experiment import Experiment
+from fedcoast.simulation.federated_data import BATCHES, prepare, torch_stream
+from fedcoast.simulation.federation import Federation
+from fedcoast.simulation.training import evaluate, new_model
 
 
 def random_dataset(images: int, tests: int = 500) -> Dataset:
@@ -40,8 +40,8 @@ def random_dataset(images: int, tests: int = 500) -> Dataset:
 def plain_loop(experiment: Experiment, dataset: Dataset, threads: int) -> Iterator[None]:
     """What one would write by hand: every client in turn, then the mean, then the test images."""
     torch.set_num_threads(threads)
-    ground = prepare(experiment, dataset)
-    model = new_model(experiment, ground)
+    data = prepare(experiment, dataset)
+    model = new_model(experiment, data)
     state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     for number in range(1, experiment.rounds + 1):
         uploads = []
@@ -50,14 +50,14 @@ def plain_loop(experiment: Experiment, dataset: Dataset, threads: int) -> Iterat
             model.train()
             optimiser = torch.optim.Adam(model.parameters(), lr=experiment.learning_rate)
             generator = torch_stream(experiment.seed, BATCHES, number, client)
-            for images, labels in ground.batches(experiment, client, ground.steps(experiment, client), generator):
+            for images, labels in data.batches(experiment, client, data.steps(experiment, client), generator):
                 optimiser.zero_grad()
                 functional.cross_entropy(model(images), labels).backward()
                 optimiser.step()
             uploads.append({name: tensor.clone() for name, tensor in model.state_dict().items()})
         state = {name: torch.stack([upload[name] for upload in uploads]).mean(0) for name in state}
         model.load_state_dict(state)
-        evaluate(model, ground, 0, len(ground.test_labels))
+        evaluate(model, data, 0, len(data.test_labels))
         yield
 
 

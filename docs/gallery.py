@@ -19,14 +19,14 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 
 from fedcoast import METHODS, Recorder, replay
-from fedcoast.lab.federation import Federation
-from fedcoast.lab.presets import preset
+from fedcoast.reports.assess_rounds import survey
 from fedcoast.reports.browser import browser
-from fedcoast.reports.following import Follower
+from fedcoast.reports.following import RunFollower
 from fedcoast.reports.forms import write
 from fedcoast.reports.live import serve
-from fedcoast.reports.survey import survey
 from fedcoast.reports.terminal import screen
+from fedcoast.simulation.federation import Federation
+from fedcoast.simulation.presets import preset
 
 IMAGES = Path(__file__).parent / "images"
 SITES = ("Berlin", "Oslo", "Nairobi", "Lima", "القاهرة", "Osaka", "Quito", "Ürümqi & Sons")
@@ -77,7 +77,7 @@ def take_report(chromium: Browser, address: str) -> None:
 
 
 def take_live(chromium: Browser, run: Path, recorder: Recorder, rounds) -> None:
-    follower = Follower(run, title="Reading digits")
+    follower = RunFollower(run, title="Reading digits")
     threading.Thread(target=serve, args=(follower,), kwargs={"port": PORT}, daemon=True).start()
     time.sleep(3)
     page = opened(chromium, f"http://127.0.0.1:{PORT}/", color_scheme="dark", **DESKTOP)
@@ -90,7 +90,7 @@ def take_live(chromium: Browser, run: Path, recorder: Recorder, rounds) -> None:
 
 
 def take_terminal(run: Path) -> None:
-    follower = Follower(run, title="Reading digits")
+    follower = RunFollower(run, title="Reading digits")
     follower.catch_up()
     console = Console(record=True, width=116, file=io.StringIO(), force_terminal=True)
     console.print("[bold]$[/bold] fedcoast watch runs/digits")

@@ -6,7 +6,7 @@ Run it with `python examples/own_method.py`: it keeps the contract of an assesso
 import numpy as np
 
 from fedcoast import METHODS, Assessor, BadSetting
-from fedcoast.assessors.comparison import compare
+from fedcoast.methods.comparison import compare
 from fedcoast.testing import check_assessor, toy_rounds
 
 
@@ -25,9 +25,9 @@ class SignAgreement(Assessor):
     def settings(self):
         return {"deadzone": self.deadzone}
 
-    def _take(self, round, layout, uploads):
-        start = round.read_start(layout)
-        names = [entry.name for entry in layout.voting]  # no buffers, no counters
+    def _take(self, round, schema, uploads):
+        start = round.read_start(schema)
+        names = [entry.name for entry in schema.voting]  # no buffers, no counters
         total = {name: np.zeros(start[name].shape) for name in names}
         signs = {}
         for client, model in uploads:  # one client in memory at a time; bad uploads never come this far

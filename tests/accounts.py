@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import numpy as np
 
 from fedcoast import Assessment
+from fedcoast.reports.assess_rounds import conclude, survey
 from fedcoast.reports.layers import LayerCredits
-from fedcoast.reports.survey import conclude, survey
 from federations import federation
 
 SCRIPT = "<script>alert(1)</script>"

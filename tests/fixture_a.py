@@ -3,7 +3,7 @@
 import numpy as np
 
 from fedcoast import Round
-from fedcoast.formulas.aggregation import pruned_mean
+from fedcoast.kernels.aggregation import pruned_mean
 
 THETA = (0.01, -0.01, 0.50, -0.50, 0.015, -0.30)
 UPDATES = [

@@ -4,11 +4,11 @@ from concurrent.futures import Future
 
 from rich.console import Console
 
-from fedcoast.lab.experiment import Experiment
-from fedcoast.lab.tables.jobs import do
-from fedcoast.lab.tables.plans import Slot, Table
-from fedcoast.lab.tables.questions import coast, plain
-from fedcoast.lab.tables.reproduction import missing, work
+from fedcoast.simulation.experiment import Experiment
+from paper.cells import Cell, Table
+from paper.jobs import do
+from paper.method_specs import coast, plain
+from paper.reproduction import missing, work
 
 SMALL = {"rounds": 5, "steps": 3, "batch": 8, "augment": False}
 
@@ -19,10 +19,10 @@ def little_table(seeds=(0, 1), **changes):
         for aggregation in ("fedavg", "pruned"):
             experiment = Experiment(setting=setting, aggregation=aggregation, **{**SMALL, **changes})
             last = experiment.rounds
-            slots.append(Slot(setting, aggregation, "1", experiment, coast("votes", experiment), published=1.0))
-            slots.append(Slot(setting, f"{aggregation}, accuracy", "1", experiment, at=last, published=0.5))
+            slots.append(Cell(setting, aggregation, "1", experiment, coast("votes", experiment), published=1.0))
+            slots.append(Cell(setting, f"{aggregation}, accuracy", "1", experiment, at=last, published=0.5))
         plainly = Experiment(setting=setting, **{**SMALL, **changes})
-        slots.append(Slot(setting, "SV", "1", plainly, plain("shapley"), published=0.6))
+        slots.append(Cell(setting, "SV", "1", plainly, plain("shapley"), published=0.6))
     return Table("little", "A little table", tuple(slots), seeds)
 
 

@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
-from fedcoast.lab.tables.pools import processes
-from fedcoast.lab.tables.reproduction import Places
 from little_tables import little_table, reproduce
+from paper.pools import processes
+from paper.reproduction import Places
 
 if __name__ == "__main__":
     runs, results, rounds = sys.argv[1:]

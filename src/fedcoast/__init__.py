@@ -12,12 +12,13 @@
 {'helps': 3.0, 'hurts': -3.0, 'idles': 0.0}
 """
 
-from fedcoast.assessors import METHODS, Assessor, CoAst
-from fedcoast.assessors.assessment import Assessment
-from fedcoast.assessors.assessor import Observer
-from fedcoast.assessors.comparison import Comparison, compare
 from fedcoast.errors import BadFile, BadRound, BadSetting, BadUpload, FedcoastError, MissingExtra
-from fedcoast.rounds import BFloat16, LazyModels, Recorder, Round, read_about, replay
+from fedcoast.methods import METHODS, Assessor, CoAst
+from fedcoast.methods.assessment import Assessment
+from fedcoast.methods.base import Observer
+from fedcoast.methods.comparison import Comparison, compare
+from fedcoast.rounds import BFloat16, LazyModels, Round
+from fedcoast.storage import Recorder, read_about, replay
 
 __version__ = "0.1.0.dev0"
 

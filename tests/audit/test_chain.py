@@ -8,7 +8,7 @@ import pytest
 from audit.runs import ROUNDS, answer, record, rounds, without_chain
 from fedcoast import BadFile, Recorder
 from fedcoast.audit import verify
-from fedcoast.rounds.chain import head, read_link
+from fedcoast.storage.chain import head, read_link
 
 
 def places(folder):
@@ -56,7 +56,7 @@ def test_a_round_that_could_not_be_written_leaves_the_chain_as_it_was(tmp_path, 
             def full(*_):
                 raise OSError(28, "No space left on device")
 
-            patched.setattr("fedcoast.rounds.recording.write_json", full)
+            patched.setattr("fedcoast.storage.recorder.write_json", full)
             with pytest.raises(BadFile, match="No space left"):
                 recorder.observe(rounds()[1])
         assert recorder.head == before

@@ -9,9 +9,9 @@ import pytest
 from audit.runs import answer, coast, rounds
 from audit.test_tampering import relinked
 from fedcoast import BadRound, BadSetting, CoAst, Recorder, replay
-from fedcoast.assessors import ComFedSV
 from fedcoast.audit import verify
-from fedcoast.rounds.ledgers import read_kept
+from fedcoast.methods import ComFedSV
+from fedcoast.storage.credit_log import read_kept
 from federations import federation
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from audit.runs import ROUNDS, answer, coast, record
 from fedcoast import replay
 from fedcoast.audit import verify
-from fedcoast.rounds.chain import Link, content, fact_hashes, read_link
+from fedcoast.storage.chain import Link, content, fact_hashes, read_link
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 
 from audit.runs import answer, coast, record, without_chain
 from fedcoast import METHODS, BadFile, BadSetting, CoAst, FedcoastError, Recorder, replay
-from fedcoast.assessors import FedPCA
-from fedcoast.assessors.remaking import remade
 from fedcoast.audit import verify
 from fedcoast.cli import auditing, reporting
-from fedcoast.rounds.tensors import read_tensors, write_tensors
+from fedcoast.methods import FedPCA
+from fedcoast.methods.remaking import remade
+from fedcoast.storage.tensors import read_tensors, write_tensors
 from federations import federation, show
 
 app = typer.Typer()
@@ -123,7 +123,7 @@ def test_a_word_changed_in_what_a_report_shows_is_found(run, report):
 
 
 def test_a_score_forged_in_a_report_is_found_although_its_hash_was_forged_too(run, tmp_path):
-    from fedcoast.reports import seal
+    from fedcoast.reports import signature as seal
 
     fedcoast("report", run, "-o", tmp_path / "r.json", "--keep", 0.3)
     held = json.loads((tmp_path / "r.json").read_text())

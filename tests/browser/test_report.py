@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from accounts import MADE, RIGHT_TO_LEFT, SCRIPT, large, nasty
-from fedcoast.assessors import Cosine
+from fedcoast.methods import Cosine
+from fedcoast.reports.assess_rounds import survey
 from fedcoast.reports.forms import write
 from fedcoast.reports.page import page as to_page
 from fedcoast.reports.plots import FIGURES
-from fedcoast.reports.survey import survey
 from federations import federation, with_upload
 
 pytestmark = pytest.mark.slow

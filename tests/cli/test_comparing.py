@@ -96,9 +96,9 @@ def test_names_are_taken_once():
 
 @pytest.mark.slow
 def test_a_run_of_the_lab_has_an_answer_from_every_method(tmp_path):
-    from fedcoast.lab.federation import Federation
-    from fedcoast.lab.presets import preset
-    from fedcoast.lab.simulation import simulate
+    from fedcoast.simulation.federation import Federation
+    from fedcoast.simulation.presets import preset
+    from fedcoast.simulation.simulation import simulate
 
     changes = {"rounds": 6, "clients": 5, "weighting": "samples", "setting": "quantity"}
     simulate(Federation(preset("quick", "digits", "mlp", **changes)), tmp_path / "run")

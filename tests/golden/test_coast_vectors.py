@@ -5,8 +5,8 @@ import pytest
 
 import fixture_a
 from fedcoast import CoAst
-from fedcoast.formulas.drift import agreement, movement, votes
-from fedcoast.formulas.ternary import ballot, kept, signs
+from fedcoast.kernels.ballots import ballot, kept, signs
+from fedcoast.kernels.movement import agreement, movement, votes
 from fixture_a import CLIENTS, LAYERS, as_vector, own
 
 TARGETS = {"pruned_update": "ballot", "pruned_params": "pruned", "raw_params": "parameters", "raw_update": "update"}

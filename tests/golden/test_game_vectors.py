@@ -5,7 +5,9 @@ import pytest
 
 import fixture_q
 from fedcoast import Round
-from fedcoast.assessors import (
+from fedcoast.kernels.completion import complete
+from fedcoast.kernels.volume import information_gain, pooled, rho_rewards, robust_volume
+from fedcoast.methods import (
     DIGFL,
     METHODS,
     ComFedSV,
@@ -15,8 +17,7 @@ from fedcoast.assessors import (
     OneRound,
     Shapley,
 )
-from fedcoast.formulas.completion import complete
-from fedcoast.formulas.games import (
+from fedcoast.methods.coalition.games import (
     banzhaf,
     beta_shapley,
     beta_weights,
@@ -28,9 +29,8 @@ from fedcoast.formulas.games import (
     shapley,
     tabulate,
 )
-from fedcoast.formulas.least_core import least_core
-from fedcoast.formulas.permutations import tmc
-from fedcoast.formulas.volume import information_gain, pooled, rho_rewards, robust_volume
+from fedcoast.methods.coalition.least_core_program import least_core
+from fedcoast.methods.coalition.sampling import tmc
 from fixture_q import CLIENTS, Quadratic, as_vector
 
 CLOSE = {"rtol": 0, "atol": 6e-11}  # the vectors have ten decimals

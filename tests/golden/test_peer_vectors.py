@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import fixture_a
-from fedcoast.formulas.peers import aggregation_weights, peer_score, quantise
-from fedcoast.formulas.similarity import chunks
+from fedcoast.kernels.directions import chunks
+from fedcoast.kernels.peer_prediction import aggregation_weights, peer_score, quantise
 from fixture_a import CLIENTS
 
 CODES = {

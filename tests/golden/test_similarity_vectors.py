@@ -7,9 +7,9 @@ import pytest
 
 import fixture_a
 from fedcoast import Round
-from fedcoast.assessors import CGSV, CGSVResearchCode, Cosine, ShapFed
-from fedcoast.assessors.shapfed import class_cosines
-from fedcoast.formulas.similarity import chunks, cosine_game, gram, sparsity
+from fedcoast.kernels.directions import chunks, cosine_game, gram, sparsity
+from fedcoast.methods import CGSV, CGSVResearchCode, Cosine, ShapFed
+from fedcoast.methods.similarity.shapfed import class_cosines
 from fixture_a import CLIENTS, as_vector
 
 # The numbers are printed with ten decimals.

@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from fedcoast.formulas.drift import agreement, movement, vote_drift, votes
-from fedcoast.formulas.ternary import ballot, kept, pack, unpack
+from fedcoast.kernels.ballots import ballot, kept, pack, unpack
+from fedcoast.kernels.movement import agreement, movement, vote_drift, votes
 from strategies import keeps, steady
 
 # Multiples of 1/1024 below 2^11: powers of two scale them without rounding.

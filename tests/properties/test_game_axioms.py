@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from fedcoast.assessors import Banzhaf, BetaShapley, Individual, LeastCore, LeaveOneOut, Shapley
-from fedcoast.formulas.games import banzhaf, beta_shapley, leave_one_out, lookup, shapley
-from fedcoast.formulas.least_core import least_core
+from fedcoast.methods import Banzhaf, BetaShapley, Individual, LeastCore, LeaveOneOut, Shapley
+from fedcoast.methods.coalition.games import banzhaf, beta_shapley, leave_one_out, lookup, shapley
+from fedcoast.methods.coalition.least_core_program import least_core
 from federations import show
 from strategies import federations, steady
 

@@ -7,9 +7,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fedcoast import Assessment
-from fedcoast.formulas.shares import apportion, split
-from fedcoast.reports.certainty import certainty
-from fedcoast.reports.rewards import rewards
+from fedcoast.analysis.rewards import rewards
+from fedcoast.analysis.uncertainty import certainty
+from fedcoast.stats.apportionment import apportion, split
 from strategies import steady
 
 numbers = st.integers(-(10**6), 10**6) | st.floats(-1e12, 1e12)

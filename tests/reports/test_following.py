@@ -6,9 +6,9 @@ import pytest
 from rich.console import Console
 
 from fedcoast import CoAst, Recorder
-from fedcoast.reports.following import Follower
+from fedcoast.reports.following import RunFollower
 from fedcoast.reports.terminal import screen, watch
-from fedcoast.rounds.files import write_json
+from fedcoast.storage.files import write_json
 from federations import federation, show
 
 
@@ -26,7 +26,7 @@ def record(folder, rounds, **about):
 def test_a_run_is_followed_as_it_grows(tmp_path):
     rounds = federation(rounds=8)
     record(tmp_path / "run", rounds[:3])
-    follower = Follower(tmp_path / "run")
+    follower = RunFollower(tmp_path / "run")
     assert follower.catch_up()
     assert not follower.catch_up()
     record(tmp_path / "run", rounds[3:])
@@ -36,7 +36,7 @@ def test_a_run_is_followed_as_it_grows(tmp_path):
 
 
 def test_a_run_that_has_not_begun_is_waited_for(tmp_path):
-    follower = Follower(tmp_path / "run")
+    follower = RunFollower(tmp_path / "run")
     assert follower.catch_up()
     assert "is not a folder" in follower.trouble
     assert not follower.catch_up()
@@ -48,7 +48,7 @@ def test_a_run_that_has_not_begun_is_waited_for(tmp_path):
 
 def test_a_run_that_is_begun_anew_is_followed_anew(tmp_path):
     record(tmp_path / "run", federation(rounds=6))
-    follower = Follower(tmp_path / "run")
+    follower = RunFollower(tmp_path / "run")
     follower.catch_up()
     shutil.rmtree(tmp_path / "run")
     assert follower.catch_up()
@@ -62,7 +62,7 @@ def test_a_run_that_is_begun_anew_is_followed_anew(tmp_path):
 
 def test_a_run_begun_anew_with_more_rounds_between_two_looks_is_not_mixed_up(tmp_path):
     record(tmp_path / "run", federation(rounds=4))
-    follower = Follower(tmp_path / "run")
+    follower = RunFollower(tmp_path / "run")
     follower.catch_up()
     shutil.rmtree(tmp_path / "run")
     fresh = federation(seed=1, rounds=9, clients=("x", "y"))
@@ -73,7 +73,7 @@ def test_a_run_begun_anew_with_more_rounds_between_two_looks_is_not_mixed_up(tmp
 
 def test_rounds_recorded_anew_in_the_same_folder_are_followed_anew(tmp_path):
     record(tmp_path / "run", federation(rounds=4))
-    follower = Follower(tmp_path / "run")
+    follower = RunFollower(tmp_path / "run")
     follower.catch_up()
     shutil.rmtree(tmp_path / "run" / "rounds")
     fresh = federation(seed=1, rounds=5)
@@ -85,7 +85,7 @@ def test_rounds_recorded_anew_in_the_same_folder_are_followed_anew(tmp_path):
 def test_old_rounds_may_be_thrown_away(tmp_path):
     rounds = federation(rounds=8)
     record(tmp_path / "run", rounds[:6])
-    follower = Follower(tmp_path / "run")
+    follower = RunFollower(tmp_path / "run")
     follower.catch_up()
     shutil.rmtree(tmp_path / "run" / "rounds" / "0000000001")
     record(tmp_path / "run", rounds[6:])
@@ -99,7 +99,7 @@ def test_a_broken_round_is_told_and_tried_again(tmp_path):
     broken = tmp_path / "run" / "rounds" / "0000000004" / "round.json"
     whole = broken.read_bytes()
     broken.write_text("{")
-    follower = Follower(tmp_path / "run")
+    follower = RunFollower(tmp_path / "run")
     follower.catch_up()
     assert follower.assessor.last_round == 3
     assert "torn or altered" in follower.trouble
@@ -110,7 +110,7 @@ def test_a_broken_round_is_told_and_tried_again(tmp_path):
 
 def test_a_long_run_is_read_piece_by_piece(tmp_path):
     record(tmp_path / "run", federation(rounds=5))
-    follower = Follower(tmp_path / "run")
+    follower = RunFollower(tmp_path / "run")
     for number in range(1, 6):
         assert follower.catch_up(patience=-1)
         assert (follower.assessor.last_round, follower.behind) == (number, True)
@@ -124,7 +124,7 @@ def test_what_the_run_says_of_itself_is_in_the_account(tmp_path):
         {"client": {"name": name, "type": "str"}, "value": v} for name, v in (("ann", 3), ("bob", 2), ("cid", 1))
     ]
     record(tmp_path / "run", federation(rounds=6), planted=planted, dataset="toy")
-    follower = Follower(tmp_path / "run")
+    follower = RunFollower(tmp_path / "run")
     follower.catch_up()
     account = follower.account()
     assert account.facts["dataset"] == "toy"
@@ -133,7 +133,7 @@ def test_what_the_run_says_of_itself_is_in_the_account(tmp_path):
 
 def test_a_planted_order_that_is_none_is_told(tmp_path):
     record(tmp_path / "run", federation(rounds=3), planted=[{"client": "ann"}])
-    follower = Follower(tmp_path / "run")
+    follower = RunFollower(tmp_path / "run")
     follower.catch_up()
     assert "not as the lab writes it" in follower.trouble
 
@@ -146,7 +146,7 @@ def test_checkpoints_are_followed_too(tmp_path):
         np.savez(place / "end.npz", **round.end)
         for client, model in round.local.items():
             np.savez(place / "clients" / f"{client}.npz", **model)
-    follower = Follower(tmp_path)
+    follower = RunFollower(tmp_path)
     follower.catch_up()
     assert (follower.assessor.last_round, follower.trouble) == (4, "")
     assert not follower.catch_up()
@@ -163,7 +163,7 @@ def printed(renderable, width=110):
 
 def test_a_terminal_shows_the_ranking_in_order(tmp_path):
     record(tmp_path / "run", federation(rounds=30))
-    follower = Follower(tmp_path / "run")
+    follower = RunFollower(tmp_path / "run")
     follower.catch_up()
     shown = printed(screen(follower))
     assert shown.index("│ ann ") < shown.index("│ bob ") < shown.index("│ cid ")
@@ -173,7 +173,7 @@ def test_a_terminal_shows_the_ranking_in_order(tmp_path):
 
 def test_a_terminal_that_is_too_low_shows_both_ends(tmp_path):
     record(tmp_path / "run", federation(rounds=4, clients=tuple(f"c{n:02}" for n in range(30))))
-    follower = Follower(tmp_path / "run")
+    follower = RunFollower(tmp_path / "run")
     follower.catch_up()
     lines = printed(screen(follower, 80, 20)).splitlines()
     assert len(lines) <= 21
@@ -184,7 +184,7 @@ def test_a_terminal_that_is_too_low_shows_both_ends(tmp_path):
 def test_a_terminal_of_any_width_shows_a_client_in_one_line_with_its_whole_range(tmp_path, width):
     clients = ("x" * 100, "مستشفى القاهرة", "<script>alert(1)</script>")
     record(tmp_path / "run", federation(rounds=30, clients=clients))
-    follower = Follower(tmp_path / "run")
+    follower = RunFollower(tmp_path / "run")
     follower.catch_up()
     lines = printed(screen(follower, width), width).splitlines()
     rows = [line for line in lines if "●" in line and line.startswith("│")]
@@ -196,7 +196,7 @@ def test_a_terminal_of_any_width_shows_a_client_in_one_line_with_its_whole_range
 
 def test_a_name_that_would_drive_the_terminal_is_text(tmp_path):
     record(tmp_path / "\x1b[2Jrun", federation(rounds=4, clients=("\x1b[2J[bold]x[/bold]\n", "b")))
-    follower = Follower(tmp_path / "\x1b[2Jrun")
+    follower = RunFollower(tmp_path / "\x1b[2Jrun")
     follower.catch_up()
     shown = printed(screen(follower))
     assert r"\x1b[2J[bold]x[/bold]\n" in shown
@@ -212,7 +212,7 @@ def test_watching_in_a_pipe_prints_whenever_something_changed(tmp_path):
         record(tmp_path / "run", rounds[4:5]) if not (tmp_path / "run" / "rounds" / "0000000005").exists() else None
         return next(looks)
 
-    watch(Follower(tmp_path / "run"), Console(file=out, width=110), until)
+    watch(RunFollower(tmp_path / "run"), Console(file=out, width=110), until)
     assert out.getvalue().count("client") == 2
     assert "round 4" in out.getvalue()
     assert "round 5" in out.getvalue()
@@ -221,14 +221,14 @@ def test_watching_in_a_pipe_prints_whenever_something_changed(tmp_path):
 def test_watching_in_a_terminal_draws_in_place(tmp_path):
     record(tmp_path / "run", federation(rounds=5))
     out = io.StringIO()
-    watch(Follower(tmp_path / "run"), Console(file=out, width=110, force_terminal=True), lambda: True)
+    watch(RunFollower(tmp_path / "run"), Console(file=out, width=110, force_terminal=True), lambda: True)
     assert "ann" in out.getvalue()
 
 
 def test_a_run_json_of_something_else_is_told(tmp_path):
     (tmp_path / "run").mkdir()
     write_json(tmp_path / "run" / "run.json", {"format": "something else"})
-    follower = Follower(tmp_path / "run")
+    follower = RunFollower(tmp_path / "run")
     follower.catch_up()
     assert "does not say that this is a fedcoast-run" in follower.trouble
     assert "does not say" in " ".join(printed(screen(follower)).split())

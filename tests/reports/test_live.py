@@ -11,7 +11,7 @@ import uvicorn
 
 from fedcoast import BadSetting, Recorder
 from fedcoast.reports import live
-from fedcoast.reports.following import Follower
+from fedcoast.reports.following import RunFollower
 from federations import federation
 
 TOKEN = "0123456789abcdef"
@@ -30,7 +30,9 @@ def served(folder, token=None):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(uvicorn.Server, "run", lambda self, sockets: (servers.append(self), run(self, sockets)))
         thread = threading.Thread(
-            target=live.serve, args=(Follower(folder),), kwargs={"port": 0, "token": token, "ready": addresses.append}
+            target=live.serve,
+            args=(RunFollower(folder),),
+            kwargs={"port": 0, "token": token, "ready": addresses.append},
         )
         thread.start()
         until = time.monotonic() + 20
@@ -158,7 +160,7 @@ def test_the_address_that_is_told_opens_the_page_whatever_the_token(tmp_path):
     told, token = [], "a+b&c=d%41#/?[e] fgh"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(uvicorn.Server, "run", lambda self, sockets: None)
-        live.serve(Follower(tmp_path / "run"), port=0, token=token, ready=told.append)
+        live.serve(RunFollower(tmp_path / "run"), port=0, token=token, ready=told.append)
     with served(tmp_path / "run", token) as port:
         assert get(port, "/" + told[0].rpartition("/")[2])[0].status == 303
 
@@ -201,4 +203,4 @@ def test_a_token_that_could_be_guessed_is_refused(token):
 
 def test_a_port_that_is_taken_is_told(tmp_path):
     with served(tmp_path / "run") as port, pytest.raises(BadSetting, match=f"port {port}"):
-        live.serve(Follower(tmp_path / "run"), port=port)
+        live.serve(RunFollower(tmp_path / "run"), port=port)

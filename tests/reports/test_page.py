@@ -14,15 +14,15 @@ from plotly.offline import get_plotlyjs
 
 from accounts import MADE, NASTY, RIGHT_TO_LEFT, SCRIPT, large, nasty, small
 from fedcoast import Assessment, BadSetting
-from fedcoast.assessors import CGSV, Cosine
 from fedcoast.errors import MissingExtra
+from fedcoast.methods import CGSV, Cosine
 from fedcoast.reports import browser, plots
-from fedcoast.reports.account import account
+from fedcoast.reports.assess_rounds import conclude, survey
 from fedcoast.reports.forms import to_csv, to_json, write
 from fedcoast.reports.markdown import markdown
 from fedcoast.reports.page import live_page, page, plotly_js, view
 from fedcoast.reports.palette import LINES, NAMED, partners
-from fedcoast.reports.survey import conclude, survey
+from fedcoast.reports.report_data import account
 from federations import federation, with_upload
 
 PLOTLY = "79542150855a52c567260e3137095dbe2b744e6d702a5cabe67da246942fba7a"  # plotly.js-cartesian-dist-min 4.1.1

@@ -83,9 +83,9 @@ def test_a_method_that_cannot_be_asked_leaves_its_reason_in_the_report(run, tmp_
 
 @pytest.mark.slow
 def test_of_a_run_of_the_lab_methods_with_validation_data_are_compared_too(tmp_path):
-    from fedcoast.lab.federation import Federation
-    from fedcoast.lab.presets import preset
-    from fedcoast.lab.simulation import simulate
+    from fedcoast.simulation.federation import Federation
+    from fedcoast.simulation.presets import preset
+    from fedcoast.simulation.simulation import simulate
 
     simulate(Federation(preset("quick", "digits", "mlp", rounds=4, clients=3)), tmp_path / "run")
     fedcoast("report", tmp_path / "run", "-o", tmp_path / "r.json", "--methods", "shapley,dig-fl")

@@ -5,7 +5,7 @@ import torch
 import kinds
 from fedcoast import BFloat16, CoAst, Round
 from fedcoast.rounds.arrays import UnusableArray, arithmetic, read
-from fedcoast.rounds.layout import layout_of
+from fedcoast.rounds.schema import schema_of
 
 TORCH = {
     torch.float16: "float16", torch.float32: "float32", torch.float64: "float64", torch.bool: "bool",
@@ -35,8 +35,8 @@ def test_a_view_is_read_in_place():
 
 def test_float32_models_are_not_copied_on_their_way_to_the_method():
     model = torch.nn.Linear(3, 2).state_dict()
-    layout = layout_of(model)
-    for name, array in layout.read(model).items():
+    schema = schema_of(model)
+    for name, array in schema.read(model).items():
         assert array.ctypes.data == model[name].data_ptr()
 
 
@@ -120,7 +120,7 @@ def test_the_layout_of_a_real_network_lets_no_statistics_vote():
     network = torch.nn.Sequential(
         torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.Flatten(), torch.nn.Linear(8, 3)
     )
-    layout = layout_of(network.state_dict())
-    assert [entry.name for entry in layout.voting] == [name for name, _ in network.named_parameters()]
-    silent = {entry.name: entry.kind for entry in layout.entries if not entry.votes}
+    schema = schema_of(network.state_dict())
+    assert [entry.name for entry in schema.voting] == [name for name, _ in network.named_parameters()]
+    silent = {entry.name: entry.kind for entry in schema.entries if not entry.votes}
     assert silent == {"1.running_mean": "float32", "1.running_var": "float32", "1.num_batches_tracked": "int64"}

@@ -9,7 +9,7 @@ from safetensors.numpy import load_file, save_file
 
 import torn
 from fedcoast import BadFile, BadRound, BadUpload, CoAst, FedcoastError, Recorder, read_about, replay
-from fedcoast.rounds.tensors import read_tensors
+from fedcoast.storage.tensors import read_tensors
 from federations import federation, round_bits, show, without
 
 LAYERS = {"w": (4, 5), "b": (5,)}

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from fedcoast import BadRound, LazyModels, Round
-from fedcoast.rounds.layout import Layout, layout_of
+from fedcoast.rounds.schema import ModelSchema, schema_of
 from federations import federation
 
 MODEL = {"w": np.zeros(2)}
@@ -59,18 +59,18 @@ def test_weights_of_ten_thousand_clients_are_checked_quickly():
 
 
 def test_the_first_difference_between_layouts_is_named_always_the_same():
-    one = layout_of({name: np.zeros(2) for name in "abcdef"})
-    other = layout_of({name: np.zeros(3) for name in "abcdef"})
+    one = schema_of({name: np.zeros(2) for name in "abcdef"})
+    other = schema_of({name: np.zeros(3) for name in "abcdef"})
     assert one.differs(other) == "layer 'a' was float64 (2,) and is now float64 (3,)"
     assert one.differs(one) is None
-    assert one.differs(layout_of({name: np.zeros(2) for name in "abcde"})) == (
+    assert one.differs(schema_of({name: np.zeros(2) for name in "abcde"})) == (
         "layer 'f' was float64 (2,) and is now absent"
     )
 
 
 def test_a_layout_survives_json():
-    layout = federation(rounds=1)[0].layout()
-    assert Layout.from_json(layout.to_json()) == layout
+    schema = federation(rounds=1)[0].schema()
+    assert ModelSchema.from_json(schema.to_json()) == schema
 
 
 def test_the_message_says_where_the_first_bad_number_is():
@@ -79,7 +79,7 @@ def test_the_message_says_where_the_first_bad_number_is():
     with pytest.raises(
         BadRound, match=r"^round 4, global model after: layer 'w' must be finite; got nan at flat index 2"
     ):
-        dataclasses.replace(one, end=spoilt).read_end(one.layout())
+        dataclasses.replace(one, end=spoilt).read_end(one.schema())
 
 
 def test_buffers_may_hold_anything_of_the_right_kind():
@@ -87,6 +87,6 @@ def test_buffers_may_hold_anything_of_the_right_kind():
         return {"w": np.zeros(2), "bn.running_var": np.array([value]), "empty.running_mean": np.zeros(0)}
 
     one = Round(1, model(1.0), {"a": model(np.nan)}, model(np.inf))
-    layout = one.layout()
-    assert [entry.name for entry in layout.voting] == ["w"]
-    assert np.isnan(layout.read(one.local["a"])["bn.running_var"]).all()
+    schema = one.schema()
+    assert [entry.name for entry in schema.voting] == ["w"]
+    assert np.isnan(schema.read(one.local["a"])["bn.running_var"]).all()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedcoast import METHODS, Assessor, BadSetting
-from fedcoast.assessors.options import check_seed, check_word
+from fedcoast.methods.option_checks import check_seed, check_word
 from fedcoast.testing import CHECKS, BrokenContract, check_assessor, toy_rounds, toy_utility
 
 ROUNDS = toy_rounds(4)
@@ -44,12 +44,12 @@ class Lengths(Assessor):
     def settings(self):
         return {}
 
-    def _take(self, round, layout, uploads):
-        start = round.read_start(layout)
-        return {round.number: {client: self._length(model, start, layout) for client, model in uploads}}
+    def _take(self, round, schema, uploads):
+        start = round.read_start(schema)
+        return {round.number: {client: self._length(model, start, schema) for client, model in uploads}}
 
-    def _length(self, model, start, layout):
-        return float(sum(np.abs(model[e.name].astype(float) - start[e.name]).sum() for e in layout.voting))
+    def _length(self, model, start, schema):
+        return float(sum(np.abs(model[e.name].astype(float) - start[e.name]).sum() for e in schema.voting))
 
 
 class Talkative(Lengths):
@@ -58,8 +58,8 @@ class Talkative(Lengths):
 
 
 class Tidying(Lengths):
-    def _take(self, round, layout, uploads):
-        credits = super()._take(round, layout, uploads)
+    def _take(self, round, schema, uploads):
+        credits = super()._take(round, schema, uploads)
         round.start["body.bias"][0] = 0
         return credits
 
@@ -69,37 +69,37 @@ class Borrowing(Lengths):
 
     last = None
 
-    def _take(self, round, layout, uploads):
+    def _take(self, round, schema, uploads):
         before, self.last = self.last, round.end["head.bias"]
         bonus = 0.0 if before is None else float(before.sum())
-        return {n: {c: v + bonus for c, v in of.items()} for n, of in super()._take(round, layout, uploads).items()}
+        return {n: {c: v + bonus for c, v in of.items()} for n, of in super()._take(round, schema, uploads).items()}
 
 
 class FirstComeFirstServed(Lengths):
-    def _take(self, round, layout, uploads):
-        ((number, credits),) = super()._take(round, layout, uploads).items()
+    def _take(self, round, schema, uploads):
+        ((number, credits),) = super()._take(round, schema, uploads).items()
         return {number: {client: credits[client] + place for place, client in enumerate(round.local)}}
 
 
 class Partisan(Lengths):
-    def _take(self, round, layout, uploads):
-        ((number, credits),) = super()._take(round, layout, uploads).items()
+    def _take(self, round, schema, uploads):
+        ((number, credits),) = super()._take(round, schema, uploads).items()
         return {number: {client: credit + len(str(client)) for client, credit in credits.items()}}
 
 
 class Sentimental(Lengths):
     """Goes on crediting who left."""
 
-    def _take(self, round, layout, uploads):
-        ((number, credits),) = super()._take(round, layout, uploads).items()
+    def _take(self, round, schema, uploads):
+        ((number, credits),) = super()._take(round, schema, uploads).items()
         return {number: dict.fromkeys(self._ledger.clients, 0.0) | credits}
 
 
 class Positional(Lengths):
     """Takes clients for places in a list, as FedML did."""
 
-    def _take(self, round, layout, uploads):
-        ((number, credits),) = super()._take(round, layout, uploads).items()
+    def _take(self, round, schema, uploads):
+        ((number, credits),) = super()._take(round, schema, uploads).items()
         if not hasattr(self, "columns"):
             self.columns = list(credits)
         return {number: {client: credits[client] for client in self.columns}}
@@ -110,8 +110,8 @@ class Forgetful(Lengths):
 
     total = 0.0
 
-    def _take(self, round, layout, uploads):
-        ((number, credits),) = super()._take(round, layout, uploads).items()
+    def _take(self, round, schema, uploads):
+        ((number, credits),) = super()._take(round, schema, uploads).items()
         self.total += sum(credits.values())
         return {number: {client: credit / self.total for client, credit in credits.items()}}
 
@@ -121,9 +121,9 @@ class Hoarding(Lengths):
         super().__init__(bad_uploads)
         self.attic = {}
 
-    def _take(self, round, layout, uploads):
+    def _take(self, round, schema, uploads):
         self.attic = {**self.attic, str(round.number): np.zeros(10)}
-        return super()._take(round, layout, uploads)
+        return super()._take(round, schema, uploads)
 
     def _state(self):
         return {}, dict(self.attic)
@@ -145,43 +145,43 @@ class DeclaredHoarding(Hoarding):
 
 
 class Gambling(Lengths):
-    def _length(self, model, start, layout):
+    def _length(self, model, start, schema):
         return np.random.default_rng().random()
 
 
 class GamblingWithTheHouse(Lengths):
     """The same every time, at the cost of everybody's random numbers."""
 
-    def _length(self, model, start, layout):
+    def _length(self, model, start, schema):
         random.random()
-        return super()._length(model, start, layout)
+        return super()._length(model, start, schema)
 
 
 class Dividing(Lengths):
-    def _length(self, model, start, layout):
+    def _length(self, model, start, schema):
         with np.errstate(all="ignore"):
-            return float(1 / np.float64(super()._length(model, start, layout)))
+            return float(1 / np.float64(super()._length(model, start, schema)))
 
 
 class Refusing(Lengths):
-    def _take(self, round, layout, uploads):
+    def _take(self, round, schema, uploads):
         if len(round.clients) < 2:
             raise BadSetting("two clients are wanted")
-        return super()._take(round, layout, uploads)
+        return super()._take(round, schema, uploads)
 
 
 class Singles(Lengths):
     """float32 is no number that JSON knows."""
 
-    def _length(self, model, start, layout):
-        return np.float32(super()._length(model, start, layout))
+    def _length(self, model, start, schema):
+        return np.float32(super()._length(model, start, schema))
 
 
 class Contagious(Lengths):
     """A bad upload changes what the others get."""
 
-    def _take(self, round, layout, uploads):
-        ((number, credits),) = super()._take(round, layout, uploads).items()
+    def _take(self, round, schema, uploads):
+        ((number, credits),) = super()._take(round, schema, uploads).items()
         return {number: {client: credit / len(round.clients) for client, credit in credits.items()}}
 
 
@@ -190,9 +190,9 @@ class Hasty(Lengths):
 
     seen_rounds = 0
 
-    def _take(self, round, layout, uploads):
+    def _take(self, round, schema, uploads):
         self.seen_rounds += 1
-        ((number, credits),) = super()._take(round, layout, uploads).items()
+        ((number, credits),) = super()._take(round, schema, uploads).items()
         return {number: {client: credit * self.seen_rounds for client, credit in credits.items()}}
 
     def _state(self):
@@ -259,13 +259,13 @@ class Biased(Lengths):
     def settings(self):
         return {"seed": self.seed}
 
-    def _take(self, round, layout, uploads):
+    def _take(self, round, schema, uploads):
         rng = np.random.default_rng([self.seed, round.number])
         return {round.number: {client: rng.random() + 50 / len(str(client)) for client, _ in uploads}}
 
 
 class Unbiased(Biased):
-    def _take(self, round, layout, uploads):
+    def _take(self, round, schema, uploads):
         rng = np.random.default_rng([self.seed, round.number])
         return {round.number: {client: rng.random() for client, _ in uploads}}
 
@@ -339,10 +339,10 @@ def test_the_contract_can_be_checked_on_rounds_of_your_own():
 class NeedsEverybody(Lengths):
     """Refuses rounds that lack one of those it met first."""
 
-    def _take(self, round, layout, uploads):
+    def _take(self, round, schema, uploads):
         from fedcoast import BadRound
 
-        credits = super()._take(round, layout, uploads)
+        credits = super()._take(round, schema, uploads)
         if self.last_round is not None and set(credits[round.number]) != set(self._ledger.clients):
             raise BadRound(f"round {round.number} lacks somebody; this needs full participation")
         return credits

@@ -3,7 +3,7 @@
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 
-from fedcoast.flower import introduce
+from fedcoast.integrations.flower import introduce
 from quickstart.task import SITES, Net, site_data, train
 
 app = ClientApp(mods=[introduce])

@@ -6,7 +6,7 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
 
 from fedcoast import CoAst, Recorder
-from fedcoast.flower import Identity, Observed, resumed
+from fedcoast.integrations.flower import Identity, Observed, resumed
 from quickstart.task import SITES, Net, accuracy
 
 app = ServerApp()

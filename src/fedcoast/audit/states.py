@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fedcoast.assessors.assessor import Assessor
-from fedcoast.rounds.tensors import read_tensors
+from fedcoast.methods.base import Assessor
+from fedcoast.storage.tensors import read_tensors
 
 
 def compared_states(file: Path, assessor: Assessor) -> Iterator[str]:

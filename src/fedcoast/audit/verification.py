@@ -6,13 +6,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedcoast.audit.agreement import differences
+from fedcoast.audit.artifacts import PAPERS, Claim, kept_claim, read_claim
+from fedcoast.audit.chain_check import ChainReport, follow
 from fedcoast.audit.findings import Finding
-from fedcoast.audit.links import Walk, follow
-from fedcoast.audit.papers import PAPERS, Claim, kept_claim, read_claim
+from fedcoast.audit.recompute import differences
 from fedcoast.errors import BadFile, BadSetting
-from fedcoast.rounds.folder import ABOUT, ROUNDS, is_run
-from fedcoast.rounds.replaying import replay
+from fedcoast.storage.replay import replay
+from fedcoast.storage.run_folder import ABOUT, ROUNDS, is_run
 
 _PRIVATE = (ABOUT, ROUNDS, ".lock", f".{ABOUT}.part")
 _SERVER = "the lab's server optimiser after its last rounds: needed to go on, no part of what happened"
@@ -90,7 +90,7 @@ def _head(text: str | None) -> str | None:
     return None if text is None else text.lower()
 
 
-def _claims(folder: Path, papers: list[Path], walk: Walk) -> list[Claim]:
+def _claims(folder: Path, papers: list[Path], walk: ChainReport) -> list[Claim]:
     """The claims that were given, which must be readable, and those that lie in the folder."""
     claims = []
     for paper in dict.fromkeys(papers):
@@ -121,7 +121,7 @@ def _claims(folder: Path, papers: list[Path], walk: Walk) -> list[Claim]:
     return claims
 
 
-def _check_claim(claim: Claim, found: list[str], walk: Walk, confirmed: list[str]) -> None:
+def _check_claim(claim: Claim, found: list[str], walk: ChainReport, confirmed: list[str]) -> None:
     file = str(claim.file)
     if not claim.whole:
         found = ["was changed after it was made: the rest of it does not have the hash it carries", *found]
@@ -136,7 +136,7 @@ def _check_claim(claim: Claim, found: list[str], walk: Walk, confirmed: list[str
         confirmed.append(f"{file}: {of}{head}, by {claim.method}({settings})")
 
 
-def _check_head(wanted: str, walk: Walk, confirmed: list[str]) -> None:
+def _check_head(wanted: str, walk: ChainReport, confirmed: list[str]) -> None:
     at = next((number for number, found in walk.heads.items() if found == wanted), None)
     if at is None and wanted != walk.beginning:
         what = f"no link has the head {wanted[:12]}…: rounds were cut off at the end, or the chain was written anew"

@@ -1,13 +1,15 @@
 """The command line: parse, call one public function, print. Results on stdout, progress on stderr."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import Annotated
 
 import typer
 
 from fedcoast import FedcoastError, MissingExtra, __version__
-from fedcoast.cli import answers, auditing, comparing, data, lab, reporting, reproducing, rewarding
+from fedcoast.cli import answers, auditing, comparing, data, lab, reporting, rewarding
 from fedcoast.cli.screen import complain
 
 REFUSED = 3
@@ -31,7 +33,6 @@ app.command()(auditing.verify)
 app.command("import")(answers.import_)
 app.command()(lab.demo)
 app.command()(lab.simulate)
-app.command()(reproducing.reproduce)
 app.add_typer(lab.app, name="lab")
 app.add_typer(data.app, name="data")
 
@@ -52,11 +53,18 @@ def options(
 
 
 def main() -> None:
-    """Run the command line; what fedcoast refuses ends in one line and an exit code, never in a traceback."""
+    """Run the command line."""
+    with reporting_errors():
+        app()
+
+
+@contextmanager
+def reporting_errors() -> Iterator[None]:
+    """End the program with one line and an exit code, never a traceback, where fedcoast refuses something."""
     if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")  # names from files may be no text
     try:
-        app()
+        yield
     except MissingExtra as error:
         complain(error)
         sys.exit(MISSING_EXTRA)

@@ -1,22 +1,28 @@
 """`fedcoast assess` and `fedcoast import`: answers from a folder."""
 
 from collections.abc import Mapping
+from json import dumps, loads
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from fedcoast import Assessment, BadSetting, CoAst, Recorder, read_about, replay
-from fedcoast.assessors.claims import Small, Target
-from fedcoast.assessors.coast import Baseline, Drift, Tail
-from fedcoast.assessors.layers import NAMED
+from fedcoast.analysis.health import health_of
 from fedcoast.cli.readings import Preset, reading
 from fedcoast.cli.screen import out, progress
-from fedcoast.cluster import assess_on_ray
 from fedcoast.errors import Client
-from fedcoast.formulas.ranking import spearman
-from fedcoast.rounds.folder import is_run, planted
+from fedcoast.integrations.ray import assess_on_ray
+from fedcoast.methods.coast.coast import Baseline, Drift, Tail
+from fedcoast.methods.coast.signals import Small, Target
+from fedcoast.methods.layer_selection import NAMED
+from fedcoast.methods.text import printable
 from fedcoast.rounds.round import Policy
+from fedcoast.rounds.unmoved import Shares
+from fedcoast.stats.ranking import spearman
+from fedcoast.storage.replay import round_numbers
+from fedcoast.storage.run_folder import is_run, planted
 
 TOO_FEW_ROUNDS = 4
 
@@ -66,18 +72,26 @@ def assess(
         "bad_uploads": bad_uploads,
     }
     assessor = reading(CoAst, preset)(**{option: value for option, value in given.items() if value is not None})
+    shares: dict[int, Shares | None] = {}
     with progress(total=None) as bar:
         if ray is None:
             for round in replay(run):
                 assessor.observe(round)
+                shares[round.number] = round.unmoved
                 bar(f"round {round.number}, {len(round.clients)} clients")
             assessment = assessor.assessment()
         else:
             assessment = assess_on_ray(run, assessor, ray, lambda done, of: bar(f"shard {done} of {of}"))
-    if json or csv:
-        typer.echo(assessment.to_json() if json else assessment.to_csv(), nl=json)
+            shares = dict.fromkeys(round_numbers(run))
+    health = health_of(run, shares)
+    if json:
+        whole = {**loads(assessment.to_json()), "health": health.to_json()}
+        typer.echo(dumps(whole, indent=1, allow_nan=False))
+    elif csv:
+        typer.echo(assessment.to_csv(), nl=False)
     else:
         show(assessment, truth_of(run))
+        say(health.warning(printable))
     if not assessment.credits:
         raise typer.Exit(TOO_FEW_ROUNDS)
 
@@ -116,6 +130,12 @@ def show(assessment: Assessment, truth: Mapping[Client, float] | None) -> None:
             f"Agreement with the planted order (Spearman): {assessment.spearman(truth):+.2f}"
             + (evened if assessment.uneven else "")
         )
+
+
+def say(sentence: str) -> None:
+    """Print a sentence, if there is one, with nothing in it taken for markup."""
+    if sentence:
+        out().print(Text(sentence), soft_wrap=True)
 
 
 def truth_of(run: Path) -> dict[Client, float] | None:

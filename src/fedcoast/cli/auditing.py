@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from fedcoast.assessors.text import printable
 from fedcoast.audit import Verification
 from fedcoast.audit import verify as audit
 from fedcoast.cli.screen import out
+from fedcoast.methods.text import printable
 
 FAILED = 1
 

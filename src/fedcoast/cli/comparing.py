@@ -7,15 +7,15 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from fedcoast.assessors import METHODS, Assessor
-from fedcoast.assessors.comparison import compare as compare_rounds
-from fedcoast.assessors.utility import Evaluator
 from fedcoast.cli.answers import TOO_FEW_ROUNDS, BadUploads, Run, truth_of
 from fedcoast.cli.screen import out, progress
 from fedcoast.errors import BadSetting, FedcoastError, require
-from fedcoast.rounds import read_about, replay
-from fedcoast.rounds.folder import is_run
+from fedcoast.methods import METHODS, Assessor
+from fedcoast.methods.coalition.utility import Evaluator
+from fedcoast.methods.comparison import compare as compare_rounds
 from fedcoast.rounds.round import Policy, Round
+from fedcoast.storage import read_about, replay
+from fedcoast.storage.run_folder import is_run
 
 Measure = Literal["loss", "accuracy"]
 
@@ -99,6 +99,6 @@ def _judge(run: Path, measure: Measure) -> Evaluator:
         raise BadSetting("it needs validation data, and only a run of the lab comes with some")
     for module in ("torch", "sklearn"):
         require(module, extra="lab")
-    from fedcoast.lab.utility import utility_for
+    from fedcoast.simulation.utility import utility_for
 
     return Evaluator.of(utility_for(read_about(run), measure))

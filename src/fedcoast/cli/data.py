@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from fedcoast.lab import datasets
+from fedcoast.simulation import datasets
 
 app = typer.Typer(no_args_is_help=True, help="List, get and check the lab's datasets.")
 

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from fedcoast import CoAst, Round, replay
-from fedcoast.cli.answers import show
+from fedcoast.analysis.health import health_of
+from fedcoast.cli.answers import say, show
 from fedcoast.cli.screen import err, out, progress
 from fedcoast.errors import BadSetting, require
+from fedcoast.methods.text import printable
+from fedcoast.rounds.unmoved import Shares, with_unmoved
 
 if TYPE_CHECKING:
-    from fedcoast.lab.federation import Federation
+    from fedcoast.simulation.federation import Federation
 
 app = typer.Typer(no_args_is_help=True, help="What the lab's federations are made of.")
 
@@ -29,16 +32,16 @@ def demo(
     """Train a small federation with a planted truth, let CoAst find it, and write a report."""
     _need_the_lab()
     require("plotly", extra="report")
-    from fedcoast.lab.federation import Federation
-    from fedcoast.lab.presets import preset
-    from fedcoast.lab.simulation import about
+    from fedcoast.reports.assess_rounds import survey
     from fedcoast.reports.forms import write
-    from fedcoast.reports.survey import survey
+    from fedcoast.simulation.federation import Federation
+    from fedcoast.simulation.presets import preset
+    from fedcoast.simulation.simulation import about
 
     federation = Federation(preset("quick", "digits", "mlp", setting="noise", seed=seed))
     experiment, truth, accuracy = federation.experiment, federation.truth, list[float]()
     err().print(
-        f"Training {experiment.clients} clients for {experiment.rounds} rounds on {federation.ground.title};"
+        f"Training {experiment.clients} clients for {experiment.rounds} rounds on {federation.data.title};"
         " each client's images are noisier than the one before's."
     )
     with progress(experiment.rounds) as bar:
@@ -47,7 +50,9 @@ def demo(
             accuracy.append(round.metrics["test accuracy"])
             bar(_told(round))
 
-        account = survey(federation, on_round=tell, truth=truth, facts=about(federation), title="The demo")
+        account = survey(
+            with_unmoved(federation), on_round=tell, truth=truth, facts=about(federation), title="The demo"
+        )
     show(account.assessment, truth)
     out().print(
         f"The shared model gets {accuracy[-1]:.1%} of the test digits right; the scores saw no test data.\n"
@@ -56,6 +61,7 @@ def demo(
         " leads gets more than who follows. An idle client would have 0.\n"
         "Clients were ranked by these scores alone; the planted rank says how clean their images really were."
     )
+    say(account.health.warning(printable))
     write(account, file)
     out().print(f"How sure that is, and what each would get: {file}", soft_wrap=True)
 
@@ -83,9 +89,9 @@ def simulate(
 ) -> None:
     """Train a federation of the lab into a run folder; the same command goes on where it was stopped."""
     _need_the_lab()
-    from fedcoast.lab.federation import Federation
-    from fedcoast.lab.presets import preset as sized
-    from fedcoast.lab.simulation import simulate
+    from fedcoast.simulation.federation import Federation
+    from fedcoast.simulation.presets import preset as sized
+    from fedcoast.simulation.simulation import simulate
 
     changes: dict[str, Any] = {
         "setting": setting,
@@ -116,11 +122,14 @@ def _finished(folder: Path) -> range:
 
 def _summarise(federation: "Federation", folder: Path) -> None:
     assessor, accuracy = CoAst(keep=federation.experiment.keep), float("nan")
+    shares: dict[int, Shares | None] = {}
     for round in replay(folder):
         assessor.observe(round)
+        shares[round.number] = round.unmoved
         accuracy = round.metrics["test accuracy"]
     show(assessor.assessment(), federation.truth)
     out().print(f"Test accuracy of the shared model after round {assessor.last_round}: {accuracy:.3f}")
+    say(health_of(folder, shares).line(printable))
     out().print(f"Recorded in {folder}", soft_wrap=True)
 
 
@@ -138,9 +147,9 @@ def sheet(
 ) -> None:
     """Draw samples as each client sees them."""
     _need_the_lab()
-    from fedcoast.lab.datasets import load
-    from fedcoast.lab.settings import setting_named
-    from fedcoast.lab.sheet import save, sheet
+    from fedcoast.simulation.datasets import load
+    from fedcoast.simulation.settings import setting_named
+    from fedcoast.simulation.sheet import save, sheet
 
     target = file or Path(f"{dataset}-{setting}.png")
     if target.suffix.lower() != ".png":

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeVar
 
 import typer
 
-from fedcoast.assessors import CoAst
+from fedcoast.methods import CoAst
 
 Some = TypeVar("Some", bound=CoAst)
 

@@ -8,21 +8,22 @@ from typing import Annotated, Any, Literal
 import typer
 
 from fedcoast import BadSetting, read_about, replay
+from fedcoast.analysis.health import health_of
+from fedcoast.analysis.rewards import Rule
 from fedcoast.cli.answers import TOO_FEW_ROUNDS, BadUploads, Run, truth_of
 from fedcoast.cli.comparing import able, chosen
 from fedcoast.cli.readings import Preset, reading
 from fedcoast.cli.rewarding import PaidFor, answer
 from fedcoast.cli.screen import err, out, progress
 from fedcoast.errors import require
-from fedcoast.reports.account import Account
-from fedcoast.reports.following import Follower
+from fedcoast.reports.assess_rounds import conclude, survey
+from fedcoast.reports.following import RunFollower
 from fedcoast.reports.forms import form_of, write
 from fedcoast.reports.layers import LayeredCoAst
-from fedcoast.reports.rewards import Rule
-from fedcoast.reports.survey import conclude, survey
-from fedcoast.rounds.chain import head
-from fedcoast.rounds.folder import is_run
+from fedcoast.reports.report_data import ReportData
 from fedcoast.rounds.round import Policy
+from fedcoast.storage.chain import head
+from fedcoast.storage.run_folder import is_run
 
 Form = Literal["html", "md", "csv", "json", "png"]
 Keep = Annotated[float | None, typer.Option(help="Share of each layer that votes.")]
@@ -109,8 +110,8 @@ def watch(
     watch(_follower(run, preset, keep, horizon, title), out(), until=lambda: once)
 
 
-def _follower(run: Path, preset: str, keep: float | None, horizon: int | None, title: str | None) -> Follower:
-    return Follower(run, partial(_coast, preset, keep, horizon), title or "")
+def _follower(run: Path, preset: str, keep: float | None, horizon: int | None, title: str | None) -> RunFollower:
+    return RunFollower(run, partial(_coast, preset, keep, horizon), title or "")
 
 
 def _coast(preset: str, keep: float | None, horizon: int | None, bad_uploads: Policy = "quarantine") -> LayeredCoAst:
@@ -118,7 +119,7 @@ def _coast(preset: str, keep: float | None, horizon: int | None, bad_uploads: Po
     return reading(LayeredCoAst, preset)(**{option: value for option, value in given.items() if value is not None})
 
 
-def _survey(run: Path, assessor: LayeredCoAst, methods: str, bad_uploads: Policy, told: dict[str, Any]) -> Account:
+def _survey(run: Path, assessor: LayeredCoAst, methods: str, bad_uploads: Policy, told: dict[str, Any]) -> ReportData:
     names = [name for name in (chosen(methods) if methods else []) if name != assessor.method]
     others, unmet = able(run, names, "loss", bad_uploads)
     with progress(total=None) as bar:
@@ -132,5 +133,6 @@ def _survey(run: Path, assessor: LayeredCoAst, methods: str, bad_uploads: Policy
             truth=truth_of(run),
             **told,
         )
+    account = replace(account, health=health_of(run, account.health.shares))
     chain = head(run, assessor.last_round) if is_run(run) and assessor.last_round is not None else None
     return account if chain is None else replace(account, head=chain[1])

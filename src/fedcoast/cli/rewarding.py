@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 
 from fedcoast import Assessment, BadFile, CoAst, replay
+from fedcoast.analysis import rewards as rules
+from fedcoast.analysis.rewards import Rule
+from fedcoast.analysis.uncertainty import By, certainty
 from fedcoast.cli.answers import TOO_FEW_ROUNDS, BadUploads, Run, show
 from fedcoast.cli.screen import out, progress
-from fedcoast.reports import rewards as rules
-from fedcoast.reports.certainty import By, certainty
-from fedcoast.reports.rewards import Rule
 from fedcoast.rounds.round import Policy
 
 PaidFor = Annotated[By, typer.Option(help="Pay for the total, for the mean per round seen, or for that mean evened.")]

@@ -6,12 +6,12 @@ from html import escape
 from typing import Any
 
 from fedcoast.reports import markup
-from fedcoast.reports.account import Account
+from fedcoast.reports.explanations import SETTINGS
 from fedcoast.reports.markup import Cell
-from fedcoast.reports.meaning import SETTINGS
+from fedcoast.reports.report_data import ReportData
 
 
-def facts(account: Account) -> str:
+def facts(account: ReportData) -> str:
     """Three tables, in HTML."""
     method = {"method": account.method, **account.settings}
     made = {**account.versions, "on": account.made} | ({"chain head": account.head} if account.head else {})

@@ -6,18 +6,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fedcoast.assessors import Assessor
+from fedcoast.analysis.health import Health
 from fedcoast.errors import BadFile, Client, FedcoastError
-from fedcoast.reports.account import Account
+from fedcoast.methods import Assessor
+from fedcoast.reports.assess_rounds import conclude
 from fedcoast.reports.layers import LayeredCoAst
-from fedcoast.reports.survey import conclude
-from fedcoast.rounds.folder import ABOUT, ROUNDS, is_run, planted, read_about
-from fedcoast.rounds.replaying import replay
+from fedcoast.reports.report_data import ReportData
+from fedcoast.rounds.round import Round
+from fedcoast.rounds.unmoved import Shares, unmoved_in
+from fedcoast.storage.replay import replay
+from fedcoast.storage.run_folder import ABOUT, ROUNDS, is_run, planted, read_about
 
 _MOST_DRAWN = 2e8  # numbers drawn for one account: about a second
 
 
-class Follower:
+class RunFollower:
     """Shows an assessor the rounds of a folder as they come.
 
     When the folder was removed and begun anew, a new assessor begins too. `trouble` says why nothing more can be
@@ -37,6 +40,7 @@ class Follower:
         self.truth: dict[Client, float] | None = None
         self.trouble = ""
         self.behind = False
+        self._shares: dict[int, Shares | None] = {}
         self._run = self._last = _stamp(self.folder / ABOUT)
 
     def catch_up(self, patience: float = math.inf) -> bool:
@@ -60,14 +64,18 @@ class Follower:
         if not self.about and is_run(self.folder):
             about = read_about(self.folder)
             self.about, self.truth = about, planted(about)
+        last: Round | None = None
         for round in replay(self.folder, after=self.assessor.last_round):
             if self._begun_anew():  # this may be a round of another run
                 raise BadFile(f"{self.folder} was begun anew")
             self.assessor.observe(round)
             self._last = _stamp(self._place(round.number))
+            self._shares[round.number], last = round.unmoved, round
             if time.monotonic() > until:
                 self.behind = True
                 break
+        if last is not None:  # of an older recording, the last round's uploads alone are read once more
+            self._shares[last.number] = unmoved_in(last)
 
     def _begun_anew(self) -> bool:
         """Whether what lies in the folder now is not what was read; a folder that is gone may only be moving."""
@@ -80,7 +88,7 @@ class Follower:
     def _place(self, number: int) -> Path:
         return self.folder / ROUNDS / f"{number:010d}" / "round.json"
 
-    def account(self) -> Account:
+    def account(self) -> ReportData:
         """Everything known by now."""
         assessment = self.assessor.assessment()
         size = max(1, len(assessment.scores) * len(assessment.credits))
@@ -91,6 +99,7 @@ class Follower:
             truth=self.truth,
             facts=self.about,
             title=self.title,
+            health=Health(dict(self._shares)),
         )
 
 

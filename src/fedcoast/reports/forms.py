@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from fedcoast.assessors.text import csv_row
+from fedcoast.analysis.rewards import amount
 from fedcoast.errors import BadFile, BadSetting
-from fedcoast.reports.account import Account, Standing
+from fedcoast.methods.text import csv_row
+from fedcoast.reports import health
 from fedcoast.reports.browser import screenshot
 from fedcoast.reports.markdown import markdown
 from fedcoast.reports.page import page, poster
-from fedcoast.reports.rewards import amount
-from fedcoast.reports.seal import sealed_json
+from fedcoast.reports.report_data import ClientSummary, ReportData
+from fedcoast.reports.signature import sealed_json
 from fedcoast.rounds.clients import client_to_json
-from fedcoast.rounds.files import write_whole
+from fedcoast.storage.files import write_whole
 
 FORMAT = "fedcoast-report"
 VERSION = 1
@@ -39,7 +40,7 @@ _ADDED = [
 ]
 
 
-def write(account: Account, path: str | Path, form: str | None = None) -> None:
+def write(account: ReportData, path: str | Path, form: str | None = None) -> None:
     """Write a report, whole or not at all; its form is the ending of the file unless said otherwise."""
     path = Path(path)
     content = FORMS[form_of(path, form)](account)
@@ -61,7 +62,7 @@ def form_of(path: Path, form: str | None = None) -> str:
     return chosen
 
 
-def to_json(account: Account) -> str:
+def to_json(account: ReportData) -> str:
     """Everything a report shows, and the whole assessment it was made from; clients best first."""
     layers, comparison = account.layers, account.comparison
     clients = [standing.client for standing in account.standings]
@@ -84,6 +85,7 @@ def to_json(account: Account) -> str:
                 "agreement": [layers.agreement[c].tolist() for c in clients] if layers.names else [],
                 "votes": [layers.votes[c].tolist() for c in clients] if layers.names else [],
             },
+            "health": health.to_json(account.health),
             "rewards": None if account.rewards is None else json.loads(account.rewards.to_json()),
             "comparison": None if comparison is None else json.loads(comparison.to_json()),
             "assessment": json.loads(account.assessment.to_json()),
@@ -91,7 +93,7 @@ def to_json(account: Account) -> str:
     )
 
 
-def _standing(standing: Standing) -> dict[str, Any]:
+def _standing(standing: ClientSummary) -> dict[str, Any]:
     return {
         "client": client_to_json(standing.client),
         "rank": standing.rank,
@@ -116,7 +118,7 @@ def _known(table: Any) -> list[list[float | None]]:
     return [[None if np.isnan(p) else round(p, 4) for p in row] for row in table.tolist()]
 
 
-def to_csv(account: Account) -> str:
+def to_csv(account: ReportData) -> str:
     """The assessment's rows, best first, with what the report adds between the totals and the single rounds."""
     head, *rows = csv.reader(io.StringIO(account.assessment.to_csv(), newline=""))
     place = head.index("method")
@@ -126,7 +128,7 @@ def to_csv(account: Account) -> str:
     return "".join(lines)
 
 
-def _added(standing: Standing) -> list[Any]:
+def _added(standing: ClientSummary) -> list[Any]:
     level = "" if standing.evened is None else standing.evened
     spans = [standing.interval, standing.mean_interval, (level,), standing.evened_interval, standing.ranks]
     cells = [cell for span in spans for cell in (span or ("", ""))]
@@ -135,7 +137,7 @@ def _added(standing: Standing) -> list[Any]:
     return [*cells, standing.verdict or "", group, share, "" if standing.cents is None else amount(standing.cents)]
 
 
-FORMS: dict[str, Callable[[Account], bytes]] = {
+FORMS: dict[str, Callable[[ReportData], bytes]] = {
     "html": lambda account: page(account).encode(),
     "md": lambda account: markdown(account).encode(),
     "csv": lambda account: to_csv(account).encode("utf-8", "backslashreplace"),  # names from files may be no text

@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from fedcoast.reports import canvas
-from fedcoast.reports.account import Account
-from fedcoast.reports.canvas import MOST_BARS, MOST_COLUMNS, MOST_LAYERS, MOST_PAIRS, MOST_ROWS, label, name_rows
+from fedcoast.reports import plot_base as canvas
 from fedcoast.reports.overview import Floats, Places, ends, groups, means, windows
 from fedcoast.reports.palette import DOWN, HIGH, INK, LOW, UP, ZERO
-from fedcoast.reports.wording import chance
+from fedcoast.reports.phrasing import chance
+from fedcoast.reports.plot_base import MOST_BARS, MOST_COLUMNS, MOST_LAYERS, MOST_PAIRS, MOST_ROWS, label, name_rows
+from fedcoast.reports.report_data import ReportData
 
 _STRONG = [[0.0, DOWN.light], [0.5, ZERO.light], [1.0, UP.light]]
 _READABLE = [[0.0, LOW.light], [0.5, ZERO.light], [1.0, HIGH.light]]  # behind numbers
 
 
-def heat_map(account: Account) -> Any:
+def heat_map(account: ReportData) -> Any:
     """Credit for each client and round; where they are many, means over neighbours in the ranking and in time."""
     rows = [group.places for group in groups(len(account.standings), MOST_ROWS)]
     columns = windows(account.rounds, MOST_COLUMNS)
@@ -37,7 +37,7 @@ def heat_map(account: Account) -> Any:
     return figure
 
 
-def _cross_out(figure: Any, account: Account) -> None:
+def _cross_out(figure: Any, account: ReportData) -> None:
     """Crosses where an upload was quarantined."""
     places = {standing.client: place for place, standing in enumerate(account.standings)}
     if account.quarantined:
@@ -51,7 +51,7 @@ def _cross_out(figure: Any, account: Account) -> None:
         )
 
 
-def layers(account: Account) -> Any:
+def layers(account: ReportData) -> Any:
     """How many of the votes cast in a layer pointed where the model went, net; layers as the model has them."""
     shown = ends(len(account.standings), MOST_BARS)
     rows = windows(range(len(account.layers.names)), MOST_LAYERS)
@@ -72,7 +72,7 @@ def layers(account: Account) -> Any:
     return figure
 
 
-def above(account: Account) -> Any:
+def above(account: ReportData) -> Any:
     """The probability that the client of the row is really above that of the column."""
     shown = list(ends(len(account.standings), MOST_PAIRS))
     if account.above is None or len(shown) < 2:
@@ -89,7 +89,7 @@ def above(account: Account) -> Any:
     return figure
 
 
-def agreement(account: Account) -> Any:
+def agreement(account: ReportData) -> Any:
     """How alike the methods rank the clients, if several were asked."""
     if account.comparison is None or len(account.comparison.assessments) < 2:
         return None
@@ -103,7 +103,7 @@ def agreement(account: Account) -> Any:
     return figure
 
 
-def _row_label(account: Account, row: Places) -> str:
+def _row_label(account: ReportData, row: Places) -> str:
     if len(row) == 1:
         return label(account.standings[row[0]])
     return f"places {row[0] + 1:,}–{row[-1] + 1:,}, mean"

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from fedcoast.assessors.assessor import Uploads
-from fedcoast.assessors.coast import CoAst
-from fedcoast.assessors.held import Held
-from fedcoast.assessors.layers import choose
-from fedcoast.assessors.ledger import Credits
 from fedcoast.errors import Client
-from fedcoast.formulas.planes import Row, sizes
-from fedcoast.rounds.layout import Layout
+from fedcoast.kernels.bit_planes import Row, sizes
+from fedcoast.methods.base import Uploads
+from fedcoast.methods.coast.coast import CoAst
+from fedcoast.methods.coast.pending import PendingRound
+from fedcoast.methods.layer_selection import choose
+from fedcoast.methods.ledger import Credits
 from fedcoast.rounds.round import Round
+from fedcoast.rounds.schema import ModelSchema
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class LayeredCoAst(CoAst):
 
     def by_layer(self) -> LayerCredits:
         """The layers of exactly those rounds that the scores count."""
-        if self._layout is None:
+        if self._schema is None:
             return LayerCredits()
-        names = tuple(entry.name for entry in choose(self.layers, self._layout))
+        names = tuple(entry.name for entry in choose(self.layers, self._schema))
         number = np.float64 if self.past else np.int64
         sums = {client: np.zeros((2, len(names)), number) for client in self._ledger.clients}
         counted = self._counted(self._credits())
@@ -57,22 +57,22 @@ class LayeredCoAst(CoAst):
             {client: row[1] for client, row in sums.items()},
         )
 
-    def _take(self, round: Round, layout: Layout, uploads: Uploads) -> Credits:
-        final = super()._take(round, layout, uploads)
+    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        final = super()._take(round, schema, uploads)
         if self.rounds == slice(None):  # every final round counts for ever, so its sum is all that has to be kept
             for number in final:
                 for client, part in self._parts.pop(number).items():
                     self._settled[client] = self._settled.get(client, 0) + part
         return final
 
-    def _agreements(self, held: Sequence[Held]) -> dict[Client, Row]:
+    def _agreements(self, held: Sequence[PendingRound]) -> dict[Client, Row]:
         rows = super()._agreements(held)
         first = held[0]
-        nothing = np.zeros(len(first.seating.sizes), np.int64)
+        nothing = np.zeros(len(first.plane_layout.sizes), np.int64)
         followed = first.followed or dict.fromkeys(rows, nothing)
         self._parts[first.number] = {
             client: np.stack(
-                [row - self.past * followed[client], sizes(first.claims[client], first.seating, first.idle)]
+                [row - self.past * followed[client], sizes(first.claims[client], first.plane_layout, first.idle)]
             )
             for client, row in rows.items()
         }

@@ -22,8 +22,8 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from fedcoast.errors import BadSetting
-from fedcoast.reports.following import Follower
-from fedcoast.reports.gate import Gate
+from fedcoast.reports.access_control import Gate
+from fedcoast.reports.following import RunFollower
 from fedcoast.reports.page import live_page, plotly_js, view
 
 PORT = 8471
@@ -35,12 +35,12 @@ _POLL, _POLL_IN_TROUBLE, _PATIENCE, _HEARTBEAT = 0.2, 1.0, 1.0, 10.0
 class Live:
     """What all viewers share: the state as it was last rendered, and word of a new one."""
 
-    def __init__(self, follower: Follower) -> None:
+    def __init__(self, follower: RunFollower) -> None:
         self.follower = follower
         self.view: dict[str, Any] = {}
         self.body = b"{}"
         self.version = ""
-        self._changed = asyncio.Condition()
+        self._changed = asyncio.Event()  # set once, and replaced, with every new version
         self._render()
 
     async def run(self) -> None:
@@ -49,8 +49,8 @@ class Live:
             try:
                 if await asyncio.to_thread(self.follower.catch_up, _PATIENCE):
                     await asyncio.to_thread(self._render)
-                    async with self._changed:
-                        self._changed.notify_all()
+                    changed, self._changed = self._changed, asyncio.Event()
+                    changed.set()
             except Exception:  # viewers keep what they see, and the operator learns why it does not grow
                 _log.exception("this state of the run cannot be shown; the next one will be tried")
             if not self.follower.behind:
@@ -67,20 +67,20 @@ class Live:
         told, silent = "", 0.0
         yield "retry: 500\n\n"
         while not closing():
+            changed = self._changed  # taken before the version is read, so that no change slips between
             if self.version != told:
                 told, silent = self.version, 0.0
                 yield f"data: {told}\n\n"
                 continue
-            async with self._changed:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._changed.wait(), timeout=0.5)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), timeout=0.5)
             silent += 0.5
             if silent >= _HEARTBEAT:
                 silent = 0.0
                 yield ": still here\n\n"
 
 
-def status(follower: Follower) -> dict[str, str]:
+def status(follower: RunFollower) -> dict[str, str]:
     """Where the run stands, for people."""
     last = follower.assessor.last_round
     seen = "no round yet" if last is None else f"round {last}"
@@ -122,7 +122,7 @@ def application(live: Live, token: str | None = None, closing: Callable[[], bool
 
 
 def serve(
-    follower: Follower,
+    follower: RunFollower,
     host: str = "127.0.0.1",
     port: int = PORT,
     token: str | None = None,

@@ -3,18 +3,20 @@
 import re
 from collections.abc import Callable, Sequence
 
-from fedcoast.reports import wording
-from fedcoast.reports.account import Account, Standing
+from fedcoast.reports import health
+from fedcoast.reports import phrasing as wording
+from fedcoast.reports.explanations import meaning
 from fedcoast.reports.facts import flat, told
-from fedcoast.reports.meaning import meaning
-from fedcoast.reports.wording import Passage, interval, number, percent
+from fedcoast.reports.phrasing import Passage, interval, number, percent
+from fedcoast.reports.report_data import ClientSummary, ReportData
 
 
-def markdown(account: Account) -> str:
+def markdown(account: ReportData) -> str:
     """Words and tables; the figures are in the other forms."""
     parts = [
         f"# Contributions: {plain(account.title)}",
         " ".join(_passage(said) for said in wording.findings(account)),
+        f"**Health of the model:** {plain(warning)}" if (warning := health.warning(account)) else "",
         plain(wording.about(account)),
         _ranking(account),
     ]
@@ -41,7 +43,7 @@ def plain(text: str) -> str:
     return re.sub(r"([\\`*_\[\]|~#$])", r"\\\1", escaped)
 
 
-def named(standing: Standing) -> str:
+def named(standing: ClientSummary) -> str:
     """A client's name, kept apart from the direction of writing around it."""
     return wording.isolated(plain(standing.name))
 
@@ -50,15 +52,15 @@ def _passage(parts: Passage) -> str:
     return "".join(plain(part) if isinstance(part, str) else named(part) for part in parts)
 
 
-def _ranking(account: Account) -> str:
+def _ranking(account: ReportData) -> str:
     columns = _columns(account)
     rows = [[cell(standing) for _, cell in columns] for standing in account.standings]
     return _table([head for head, _ in columns], rows, "rlr" + "r" * (len(columns) - 3))
 
 
-def _columns(account: Account) -> list[tuple[str, Callable[[Standing], str]]]:
+def _columns(account: ReportData) -> list[tuple[str, Callable[[ClientSummary], str]]]:
     sure, evens = account.level is not None, account.evens
-    columns: list[tuple[bool, str, Callable[[Standing], str]]] = [
+    columns: list[tuple[bool, str, Callable[[ClientSummary], str]]] = [
         (True, "rank", lambda s: str(s.rank)),
         (True, "client", named),
         (True, "score", lambda s: number(s.score)),
@@ -74,13 +76,13 @@ def _columns(account: Account) -> list[tuple[str, Callable[[Standing], str]]]:
     return [(head, cell) for shown, head, cell in columns if shown]
 
 
-def _quarantined(account: Account) -> str:
+def _quarantined(account: ReportData) -> str:
     names = {standing.client: standing for standing in account.standings}
     rows = [[str(n), named(names[client]), plain(" ".join(why.split()))] for n, client, why in account.quarantined]
     return _table(["round", "client", "why it was left out"], rows, "rll") if rows else ""
 
 
-def _methods(account: Account) -> str:
+def _methods(account: ReportData) -> str:
     comparison = account.comparison
     if comparison is None or not comparison.assessments:
         return ""
@@ -89,7 +91,7 @@ def _methods(account: Account) -> str:
     return "## Other methods\n\n" + _table(["client", *map(plain, ranks)], rows, "l" + "r" * len(ranks))
 
 
-def _settings(account: Account) -> str:
+def _settings(account: ReportData) -> str:
     facts = {
         "method": account.method,
         **account.settings,

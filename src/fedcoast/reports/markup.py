@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from fedcoast.reports.account import Standing
-from fedcoast.reports.wording import Passage
+from fedcoast.reports.phrasing import Passage
+from fedcoast.reports.report_data import ClientSummary
 
 
 @dataclass(frozen=True)
@@ -18,10 +18,10 @@ class Cell:
     kind: str = ""
 
 
-def named(standing: Standing) -> str:
+def named(standing: ClientSummary) -> str:
     """A client's name as text with its own direction of writing, whatever is in it; a short one is never broken.
 
-    >>> named(Standing("<b>", 1, 0, None, 0)), named(Standing("St. Bartholomew’s", 1, 0, None, 0))
+    >>> named(ClientSummary("<b>", 1, 0, None, 0)), named(ClientSummary("St. Bartholomew’s", 1, 0, None, 0))
     ('<bdi class="short">&lt;b&gt;</bdi>', '<bdi title="St. Bartholomew’s">St. Bartholomew’s</bdi>')
     """
     name = escape(standing.name)

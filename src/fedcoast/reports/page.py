@@ -11,28 +11,29 @@ from typing import Any
 
 import numpy as np
 
-from fedcoast.reports import canvas, palette, plots
-from fedcoast.reports.account import Account
+from fedcoast.reports import palette, plots
+from fedcoast.reports import plot_base as canvas
 from fedcoast.reports.markup import inert
 from fedcoast.reports.overview import windows
-from fedcoast.reports.seal import sealed_page
+from fedcoast.reports.report_data import ReportData
 from fedcoast.reports.sections import sections, summary
+from fedcoast.reports.signature import sealed_page
 
 _SEALED = "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
 
 
-def page(account: Account) -> str:
+def page(account: ReportData) -> str:
     """The whole report as one file for a browser."""
     footer = f"{_made(account)} This page holds all it shows and asks nothing of the network."
     return sealed_page(account, _report(view(account), "report", footer))
 
 
-def poster(account: Account) -> str:
+def poster(account: ReportData) -> str:
     """The answer, the ranking and the timeline alone, for a picture."""
     return _report(view(account, only=("ranking", "timeline")), "poster", _made(account))
 
 
-def _made(account: Account) -> str:
+def _made(account: ReportData) -> str:
     return f"Made by fedcoast on {account.made}."
 
 
@@ -76,7 +77,7 @@ def _fill(seen: dict[str, Any], **parts: str) -> str:
     )
 
 
-def view(account: Account, only: tuple[str, ...] = ()) -> dict[str, Any]:
+def view(account: ReportData, only: tuple[str, ...] = ()) -> dict[str, Any]:
     """What the page shows, in JSON's types: HTML for its parts, the figures, and everyone's line for the timeline."""
     drawn = {name: draw(account) for name, draw in plots.FIGURES.items() if not only or name in only}
     figures = {name: json.loads(figure.to_json()) for name, figure in drawn.items() if figure is not None}
@@ -97,7 +98,7 @@ def view(account: Account, only: tuple[str, ...] = ()) -> dict[str, Any]:
     }
 
 
-def _lines(account: Account) -> dict[str, Any]:
+def _lines(account: ReportData) -> dict[str, Any]:
     """Everyone's credit so far, row by row of the ranking, where the timeline draws it."""
     at = [window[-1] for window in windows(account.rounds, canvas.MOST_COLUMNS)]
     sums = account.cumulative[:, at].astype("<f4")

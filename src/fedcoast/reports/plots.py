@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from fedcoast.reports import canvas, heatmaps
-from fedcoast.reports.account import Account, Standing
-from fedcoast.reports.canvas import MOST_BARS, MOST_COLUMNS, MOST_LINES, label, name_rows
+from fedcoast.reports import heatmaps
+from fedcoast.reports import plot_base as canvas
 from fedcoast.reports.overview import Floats, Places, ends, windows
 from fedcoast.reports.palette import BAND, DOWN, LINES, RULE, SOFT, UP
-from fedcoast.reports.wording import percent
+from fedcoast.reports.phrasing import percent
+from fedcoast.reports.plot_base import MOST_BARS, MOST_COLUMNS, MOST_LINES, label, name_rows
+from fedcoast.reports.report_data import ClientSummary, ReportData
 
 _VERDICTS = {
     "helps": ("helps", UP.light, "circle"),
@@ -23,7 +24,7 @@ _VERDICTS = {
 }
 
 
-def ranking(account: Account) -> Any:
+def ranking(account: ReportData) -> Any:
     """Scores with their intervals, the best on top; behind them bands of clients that cannot be told apart."""
     shown = ends(len(account.standings), MOST_BARS)
     if not shown or not account.rounds:
@@ -47,7 +48,7 @@ def ranking(account: Account) -> Any:
 
 
 def _dots(
-    account: Account, of: Sequence[int], levels: dict[int, int], words: str, colour: str, symbol: str
+    account: ReportData, of: Sequence[int], levels: dict[int, int], words: str, colour: str, symbol: str
 ) -> dict[str, Any]:
     standings = [account.standings[place] for place in of]
     spans = [(s.score - s.interval[0], s.interval[1] - s.score) if s.interval else (0.0, 0.0) for s in standings]
@@ -72,7 +73,7 @@ def _dots(
     }
 
 
-def timeline(account: Account) -> Any:
+def timeline(account: ReportData) -> Any:
     """Credit added up round by round; of many clients the best and the worst, over the middle of all others."""
     count = len(account.standings)
     if not account.rounds or not count:
@@ -116,7 +117,7 @@ def _crowd(sums: Floats, numbers: list[int]) -> list[dict[str, Any]]:
     ]
 
 
-def shares(account: Account) -> Any:
+def shares(account: ReportData) -> Any:
     """What each client would get of a whole."""
     shown = ends(len(account.standings), MOST_BARS)
     if account.rewards is None or not shown:
@@ -140,7 +141,7 @@ def shares(account: Account) -> Any:
     return figure
 
 
-def _interval(standing: Standing) -> str:
+def _interval(standing: ClientSummary) -> str:
     if standing.interval is None:
         return ""
     low, high = standing.interval
@@ -152,13 +153,13 @@ def _levels(shown: Places) -> dict[int, int]:
     return {place: at + (place != at) for at, place in enumerate(shown)}
 
 
-def _gap(shown: Places, account: Account) -> dict[int, str]:
+def _gap(shown: Places, account: ReportData) -> dict[int, str]:
     left_out = len(account.standings) - len(shown)
     free = next((at for at, place in enumerate(shown) if place != at), None)
     return {} if free is None else {free: f"… {left_out:,} more …"}
 
 
-FIGURES: dict[str, Callable[[Account], Any]] = {
+FIGURES: dict[str, Callable[[ReportData], Any]] = {
     "ranking": ranking,
     "timeline": timeline,
     "heat-map": heatmaps.heat_map,

@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
 
-from fedcoast.reports import markup, tables, wording
-from fedcoast.reports.account import Account
-from fedcoast.reports.canvas import MOST_BARS, MOST_COLUMNS, MOST_LAYERS, MOST_LINES, MOST_PAIRS, MOST_ROWS
+from fedcoast.reports import health, markup, tables
+from fedcoast.reports import phrasing as wording
+from fedcoast.reports.explanations import meaning
 from fedcoast.reports.facts import facts
-from fedcoast.reports.meaning import meaning
 from fedcoast.reports.overview import windows
-from fedcoast.reports.wording import percent, rounds
+from fedcoast.reports.phrasing import percent, rounds
+from fedcoast.reports.plot_base import MOST_BARS, MOST_COLUMNS, MOST_LAYERS, MOST_LINES, MOST_PAIRS, MOST_ROWS
+from fedcoast.reports.report_data import ReportData
 
 
 @dataclass(frozen=True)
@@ -22,13 +23,14 @@ class Section:
     html: str
 
 
-def sections(account: Account, heights: Mapping[str, int]) -> list[Section]:
+def sections(account: ReportData, heights: Mapping[str, int]) -> list[Section]:
     """Those for which there is something to say; `heights` names the figures that can be drawn."""
-    drawn: list[tuple[str, str, Callable[[Account, Callable[..., str]], str]]] = [
+    drawn: list[tuple[str, str, Callable[[ReportData, Callable[..., str]], str]]] = [
         ("ranking", "Ranking", _ranking),
         ("timeline", "Over time", _timeline),
         ("heat-map", "Round by round", _heat_map),
         ("layers", "Layers of the model", _layers),
+        ("health", "Health of the model", lambda account, place: health.section(account)),
         ("above", "Who is above whom", _above),
         ("coverage", "Who took part", _coverage),
         ("shares", "Shares", _shares),
@@ -44,7 +46,7 @@ def sections(account: Account, heights: Mapping[str, int]) -> list[Section]:
     return [section for section in made if section.html]
 
 
-def summary(account: Account) -> str:
+def summary(account: ReportData) -> str:
     """The answer at a glance."""
     facts = [
         (len(account.standings), "client", "s"),
@@ -60,10 +62,11 @@ def summary(account: Account) -> str:
     )
     said = " ".join(map(markup.passage, wording.findings(account)))
     about = f'{escape(wording.about(account))} <a href="#meaning">What the numbers mean, and what they do not.</a>'
-    return f'<p class="lead">{said}</p>{markup.paragraph(about, "note")}<dl class="cards">{cards}</dl>'
+    lead = f'<p class="lead">{said}</p>{health.notice(account)}'
+    return f'{lead}{markup.paragraph(about, "note")}<dl class="cards">{cards}</dl>'
 
 
-def _ranking(account: Account, place: Callable[..., str]) -> str:
+def _ranking(account: ReportData, place: Callable[..., str]) -> str:
     if not account.standings:
         return ""
     count, shown = len(account.standings), min(len(account.standings), MOST_BARS)
@@ -91,7 +94,7 @@ def _search(count: int) -> str:
     )
 
 
-def _timeline(account: Account, place: Callable[..., str]) -> str:
+def _timeline(account: ReportData, place: Callable[..., str]) -> str:
     few = len(account.standings) <= MOST_LINES
     whom = "each client" if few else f"the {MOST_LINES} best and worst clients, and the middle of all others"
     width = len(windows(account.rounds, MOST_COLUMNS)[0]) if account.rounds else 1
@@ -110,7 +113,7 @@ def _timeline(account: Account, place: Callable[..., str]) -> str:
     )
 
 
-def _heat_map(account: Account, place: Callable[..., str]) -> str:
+def _heat_map(account: ReportData, place: Callable[..., str]) -> str:
     binned = []
     if len(account.standings) > MOST_ROWS:
         binned.append("clients between the best and the worst share rows, which show their mean")
@@ -124,7 +127,7 @@ def _heat_map(account: Account, place: Callable[..., str]) -> str:
     return drawn + (tables.credits_table(account) if drawn else "")
 
 
-def _layers(account: Account, place: Callable[..., str]) -> str:
+def _layers(account: ReportData, place: Callable[..., str]) -> str:
     many = len(account.layers.names) > MOST_LAYERS
     several = (
         " Too many for one page, so neighbours share a row: “name + 2” is that layer and the next two." if many else ""
@@ -139,7 +142,7 @@ def _layers(account: Account, place: Callable[..., str]) -> str:
     return drawn + (tables.layers_table(account) if drawn else "")
 
 
-def _above(account: Account, place: Callable[..., str]) -> str:
+def _above(account: ReportData, place: Callable[..., str]) -> str:
     if account.above is None or len(account.standings) < 2:
         return ""
     count, shown = len(account.standings), min(len(account.standings), MOST_PAIRS)
@@ -152,14 +155,14 @@ def _above(account: Account, place: Callable[..., str]) -> str:
     return markup.paragraph(markup.passage(wording.settling(account))) + drawn + tables.above_table(account)
 
 
-def _coverage(account: Account, place: Callable[..., str]) -> str:
+def _coverage(account: ReportData, place: Callable[..., str]) -> str:
     if not account.rounds:
         return ""
     said = markup.paragraph(escape(wording.coverage(account)))
     return said + tables.absence_table(account) + tables.quarantine_table(account)
 
 
-def _shares(account: Account, place: Callable[..., str]) -> str:
+def _shares(account: ReportData, place: Callable[..., str]) -> str:
     if account.rewards is None:
         return ""
     nothing = [standing for standing in account.standings if not standing.share]
@@ -172,7 +175,7 @@ def _shares(account: Account, place: Callable[..., str]) -> str:
     )
 
 
-def _methods(account: Account, place: Callable[..., str]) -> str:
+def _methods(account: ReportData, place: Callable[..., str]) -> str:
     comparison = account.comparison
     if comparison is None:
         return ""
@@ -191,7 +194,7 @@ def _methods(account: Account, place: Callable[..., str]) -> str:
     return html + drawn + (tables.agreement_table(comparison) if drawn else "")
 
 
-def _meaning(account: Account, place: Callable[..., str]) -> str:
+def _meaning(account: ReportData, place: Callable[..., str]) -> str:
     blocks = []
     for title, said in meaning(account):
         blocks.append(f"<div><h3>{escape(title)}</h3>{''.join(markup.paragraph(escape(text)) for text in said)}</div>")

@@ -4,19 +4,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from fedcoast.assessors.comparison import Comparison
-from fedcoast.reports import markup, wording
-from fedcoast.reports.account import Account, Standing
-from fedcoast.reports.canvas import MOST_BARS, MOST_PAIRS
+from fedcoast.methods.comparison import Comparison
+from fedcoast.reports import markup
+from fedcoast.reports import phrasing as wording
 from fedcoast.reports.markup import Cell
 from fedcoast.reports.overview import ends
-from fedcoast.reports.wording import chance, interval, number, percent
+from fedcoast.reports.phrasing import chance, interval, number, percent
+from fedcoast.reports.plot_base import MOST_BARS, MOST_PAIRS
+from fedcoast.reports.report_data import ClientSummary, ReportData
 
 _MOST_CELLS, _MOST_LISTED, _MOST_ABSENT = 3000, 100, 20
 _ELSEWHERE = "Too many numbers for a table here; the report as CSV or JSON has them all."
 
 
-def ranking_table(account: Account) -> str:
+def ranking_table(account: ReportData) -> str:
     """Everyone, best first. Of many, the two ends; the page fetches the others from a second table when it needs them.
 
     To a browser that runs scripts what is in `noscript` is mere text, and costs nothing until then; others show it.
@@ -45,20 +46,20 @@ def ranking_table(account: Account) -> str:
 class _Column:
     head: str
     means: str
-    known: Callable[[Standing], object]
-    cell: Callable[[Standing], Cell]
+    known: Callable[[ClientSummary], object]
+    cell: Callable[[ClientSummary], Cell]
 
 
-def client_cell(standing: Standing) -> Cell:
+def client_cell(standing: ClientSummary) -> Cell:
     return Cell(markup.named(standing), standing.name, "client")
 
 
-def _button(standing: Standing) -> Cell:
+def _button(standing: ClientSummary) -> Cell:
     button = f'<button type="button" class="pick" aria-pressed="false">{markup.named(standing)}</button>'
     return Cell(button, standing.name, "client")
 
 
-def _verdict(standing: Standing) -> Cell:
+def _verdict(standing: ClientSummary) -> Cell:
     words = wording.VERDICTS[standing.verdict]
     order = {"hurts": 0, "unclear": 1, "helps": 2, None: -1}[standing.verdict]
     return Cell(f'<span class="verdict {standing.verdict or ""}">{words}</span>', order, "words")
@@ -143,7 +144,7 @@ _COLUMNS = [
 # --- the numbers behind the figures
 
 
-def credits_table(account: Account) -> str:
+def credits_table(account: ReportData) -> str:
     if account.credits.size > _MOST_CELLS:
         return markup.paragraph(_ELSEWHERE, "note")
     heads = ["client", *(f"round {n}" for n in account.rounds)]
@@ -155,7 +156,7 @@ def credits_table(account: Account) -> str:
     return _behind("credits", "Credit of each client in each round", heads, rows)
 
 
-def layers_table(account: Account) -> str:
+def layers_table(account: ReportData) -> str:
     shown = [account.standings[place] for place in ends(len(account.standings), MOST_BARS)]
     names = account.layers.names
     if len(shown) * len(names) > _MOST_CELLS:
@@ -167,7 +168,7 @@ def layers_table(account: Account) -> str:
     return _behind("layers", "Credit by layer; a row adds up to the score", ["client", *names], rows)
 
 
-def above_table(account: Account) -> str:
+def above_table(account: ReportData) -> str:
     if account.above is None or len(account.standings) > MOST_PAIRS:
         return markup.paragraph(_ELSEWHERE, "note")
     rows = [
@@ -185,7 +186,7 @@ def agreement_table(comparison: Comparison) -> str:
     return _behind("agreement", "Spearman’s ρ of any two methods", ["method", *found], rows)
 
 
-def methods_table(account: Account, comparison: Comparison) -> str:
+def methods_table(account: ReportData, comparison: Comparison) -> str:
     """The rank of each client by each method."""
     names, found = list(comparison.assessments), comparison.spearman()
     shown = [account.standings[place] for place in ends(len(account.standings), MOST_BARS)]
@@ -197,7 +198,7 @@ def methods_table(account: Account, comparison: Comparison) -> str:
     return markup.table("methods-table", f"Rank of each client by each method{some}", ["client", *names], rows)
 
 
-def absence_table(account: Account) -> str:
+def absence_table(account: ReportData) -> str:
     missing = sorted((s for s in account.standings if s.seen < len(account.rounds)), key=lambda s: s.seen)
     if not missing:
         return ""
@@ -215,7 +216,7 @@ def absence_table(account: Account) -> str:
     return markup.table("coverage-table", caption, ["client", "took part", "rounds", "of all"], rows)
 
 
-def quarantine_table(account: Account) -> str:
+def quarantine_table(account: ReportData) -> str:
     if not account.quarantined:
         return ""
     names = {standing.client: standing for standing in account.standings}

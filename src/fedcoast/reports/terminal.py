@@ -9,18 +9,19 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from fedcoast.assessors.text import printable
-from fedcoast.reports.account import Account, Standing
-from fedcoast.reports.following import Follower
+from fedcoast.methods.text import printable
+from fedcoast.reports import health
+from fedcoast.reports.following import RunFollower
 from fedcoast.reports.overview import ends, windows
-from fedcoast.reports.wording import VERDICTS, Passage, findings, isolated, number, percent
+from fedcoast.reports.phrasing import VERDICTS, Passage, findings, isolated, number, percent
+from fedcoast.reports.report_data import ClientSummary, ReportData
 
 _STYLES = {"helps": "blue", "hurts": "dark_orange3", "unclear": "dim", None: ""}
 _BARS = "▁▂▃▄▅▆▇█"
 _SCALE, _HISTORY, _POLL = 25, 16, 0.3
 
 
-def watch(follower: Follower, console: Console, until: Callable[[], bool] = lambda: False) -> None:
+def watch(follower: RunFollower, console: Console, until: Callable[[], bool] = lambda: False) -> None:
     """Show a run in place while it grows, until interrupted; in a pipe, print it again whenever it changed."""
     live = Live(console=console, auto_refresh=False, transient=False) if console.is_terminal else None
     if live is not None:
@@ -43,13 +44,15 @@ def watch(follower: Follower, console: Console, until: Callable[[], bool] = lamb
             live.stop()
 
 
-def screen(follower: Follower, width: int = 110, height: int = 40) -> RenderableType:
+def screen(follower: RunFollower, width: int = 110, height: int = 40) -> RenderableType:
     """Where the run stands, in so many columns and, if that can be, lines."""
     account, last = follower.account(), follower.assessor.last_round
     told = "waiting for the first round" if last is None else f"round {last}"
     head = Text.assemble((account.title, "bold"), f"  {told}", (" …" if follower.behind else ""))
     said = Text(" ").join(_passage(passage) for passage in findings(account)[:3])
     parts: list[RenderableType] = [head, said]
+    if warning := health.warning(account):
+        parts.append(Text(warning, "dark_orange3"))
     if account.rounds:
         parts.append(standings(account, width, max(4, height - 11)))
     if follower.trouble:
@@ -57,7 +60,7 @@ def screen(follower: Follower, width: int = 110, height: int = 40) -> Renderable
     return Group(*parts)
 
 
-def standings(account: Account, width: int, most: int) -> Table:
+def standings(account: ReportData, width: int, most: int) -> Table:
     """The ranking, of many clients its two ends; a narrow terminal goes without what matters less."""
     shown = ends(len(account.standings), most)
     spans = [account.standings[place].interval or (account.standings[place].score,) * 2 for place in shown]
@@ -98,15 +101,15 @@ def standings(account: Account, width: int, most: int) -> Table:
     return table
 
 
-def _key(account: Account, low: float, high: float) -> str:
+def _key(account: ReportData, low: float, high: float) -> str:
     sure = "" if account.level is None else f", ─ its {percent(account.level)} range"
     return f"● score{sure}, │ zero, on a scale from {number(low)} to {number(high)}"
 
 
-def scale(standing: Standing, low: float, high: float, width: int = _SCALE) -> str:
+def scale(standing: ClientSummary, low: float, high: float, width: int = _SCALE) -> str:
     """A client's range on the common scale.
 
-    >>> scale(Standing("a", 1, 50, None, 3, interval=(25, 75)), 0, 100)
+    >>> scale(ClientSummary("a", 1, 50, None, 3, interval=(25, 75)), 0, 100)
     '│     ──────●──────      '
     """
     cells = [" "] * width

@@ -13,7 +13,7 @@ import numpy as np
 from fedcoast.errors import BadRound, BadSetting, BadUpload, Client, FedcoastError
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import as_client, in_order
-from fedcoast.rounds.layout import NORMALISATION_STATISTICS, Layout, Model, layout_of
+from fedcoast.rounds.schema import NORMALISATION_STATISTICS, Model, ModelSchema, schema_of
 
 Policy = Literal["raise", "quarantine"]
 
@@ -31,6 +31,7 @@ class Round:
     whose upload was left out before the round was shown, with the reason. `metrics` are numbers the server has for
     the round (its test accuracy, say): carried and recorded, never used for a score. `pruned` is the share of each
     layer that was kept, when the uploads are known by their ballots only: a local model is then start + step · ballot.
+    `unmoved` is the share of each layer that no upload moved, if it is known (`rounds.unmoved`).
 
     >>> Round(1, start={"w": np.zeros(2)}, local={"a": {"w": np.ones(2)}}, end={"w": np.ones(2)}).clients
     ('a',)
@@ -45,6 +46,7 @@ class Round:
     quarantined: Mapping[Client, str] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
     pruned: float | None = None
+    unmoved: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "number", _number(self.number))
@@ -61,37 +63,39 @@ class Round:
             _check_weights(self)
         if self.pruned is not None and not (_is_number(self.pruned) and 0 < self.pruned <= 1):
             raise BadRound(f"round {self.number}: pruned must lie in (0, 1]; got {self.pruned!r}")
+        if self.unmoved is not None:
+            object.__setattr__(self, "unmoved", _shares(self))
 
     @property
     def clients(self) -> tuple[Client, ...]:
         """Who answered, in one order whatever the order of arrival: integers first, then names."""
         return in_order(as_client(client) for client in self.local)
 
-    def layout(self) -> Layout:
+    def schema(self) -> ModelSchema:
         """The layout of the global model before the round."""
         with self._blaming("before"):
-            return layout_of(self.start, self.buffers)
+            return schema_of(self.start, self.buffers)
 
-    def read_start(self, layout: Layout) -> dict[str, Array]:
+    def read_start(self, schema: ModelSchema) -> dict[str, Array]:
         with self._blaming("before"):
-            return layout.read(self.start)
+            return schema.read(self.start)
 
-    def read_end(self, layout: Layout) -> dict[str, Array]:
+    def read_end(self, schema: ModelSchema) -> dict[str, Array]:
         with self._blaming("after"):
-            return layout.read(self.end)
+            return schema.read(self.end)
 
-    def part(self, layout: Layout, names: Collection[str]) -> "Round":
+    def part(self, schema: ModelSchema, names: Collection[str]) -> "Round":
         """The same round of these layers alone, without weights; a model that lacks another is still a bad one."""
         with self._blaming("before"):
-            start = layout.pick(self.start, names)
+            start = schema.pick(self.start, names)
         with self._blaming("after"):
-            end = layout.pick(self.end, names)
+            end = schema.pick(self.end, names)
 
         def load(key: Client) -> Callable[[], Model]:
-            return lambda: layout.pick(self.local[key], names)
+            return lambda: schema.pick(self.local[key], names)
 
         local = LazyModels({key: load(key) for key in self.local})
-        return replace(self, start=start, local=local, end=end, weights=None)
+        return replace(self, start=start, local=local, end=end, weights=None, unmoved=None)
 
     @contextmanager
     def _blaming(self, which: str) -> Iterator[None]:
@@ -105,7 +109,7 @@ class Round:
             ) from error
 
     def uploads(
-        self, layout: Layout, policy: Policy, quarantined: dict[Client, str]
+        self, schema: ModelSchema, policy: Policy, quarantined: dict[Client, str]
     ) -> Iterator[tuple[Client, dict[str, Array]]]:
         """The uploads that can be used, one client at a time.
 
@@ -117,7 +121,7 @@ class Round:
             if client in self.quarantined:
                 continue
             try:
-                model = self._read_upload(client, names[client], layout)
+                model = self._read_upload(client, names[client], schema)
             except BadUpload as error:
                 if policy == "raise":
                     raise
@@ -127,9 +131,9 @@ class Round:
                 yield client, model
                 del model  # before the next one is loaded
 
-    def _read_upload(self, client: Client, key: Client, layout: Layout) -> dict[str, Array]:
+    def _read_upload(self, client: Client, key: Client, schema: ModelSchema) -> dict[str, Array]:
         try:
-            return layout.read(self.local[key], before=self.start)
+            return schema.read(self.local[key], before=self.start)
         except FedcoastError as error:
             raise BadUpload(client, f"round {self.number}, {error}") from error
         except Exception as error:  # a lazy mapping may fail in any way, and costs only this client
@@ -202,6 +206,15 @@ def _metrics(record: Round) -> dict[str, float]:
     ):
         raise BadRound(f"round {record.number}: metrics must map names to numbers; got {metrics!r}")
     return {name: float(value) for name, value in metrics.items()}
+
+
+def _shares(record: Round) -> dict[str, float]:
+    shares = record.unmoved
+    if not isinstance(shares, Mapping) or not all(
+        isinstance(layer, str) and _is_number(share) and 0 <= share <= 1 for layer, share in shares.items()
+    ):
+        raise BadRound(f"round {record.number}: unmoved must map layers to shares from 0 to 1; got {shares!r}")
+    return {layer: float(share) for layer, share in shares.items()}
 
 
 def _check_patterns(record: Round) -> None:

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from fedcoast.assessors.assessment import Assessment
-from fedcoast.assessors.assessor import Assessor
 from fedcoast.errors import BadRound, BadSetting, BadUpload, Client, FedcoastError
+from fedcoast.methods.assessment import Assessment
+from fedcoast.methods.base import Assessor
 from fedcoast.rounds.arrays import Array, BFloat16, read
 from fedcoast.rounds.round import Round
 from fedcoast.testing.toy import toy_rounds
@@ -370,7 +370,7 @@ def _without(round: Round, clients: Collection[Client]) -> Round:
 
 def _spoiled(round: Round, client: Client) -> Round:
     model = {name: _own(value) for name, value in round.local[client].items()}
-    first = round.layout().voting[0].name
+    first = round.schema().voting[0].name
     read(model[first])[0].reshape(-1)[0] = np.nan
     return replace(round, local={**round.local, client: model})
 

@@ -1,0 +1,154 @@
+"""The choice of a default: candidates, the cells they were tuned on, and the cells they are judged on.
+
+Tuned on configuration 1, Fashion-MNIST and digits with even seeds, in six settings. Judged, once, on configuration 1
+with odd seeds and on all other configurations. Both tables hold every candidate, so that anybody can see what another
+choice would have got.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from fedcoast.methods import METHODS
+from fedcoast.simulation.experiment import Experiment
+from fedcoast.simulation.presets import preset as sized
+from paper.cell_results import CellResult, average
+from paper.cells import (
+    CONFIGURATIONS,
+    FASHION,
+    MODES,
+    SMOKE,
+    SMOKE_ROUNDS,
+    Cell,
+    Parity,
+    Size,
+    Table,
+    configurations,
+    experiment,
+    settings,
+)
+from paper.method_specs import READING_TITLES, MethodSpec, coast, plain
+from paper.pages import grids, headline, markdown_line, two
+
+DIGITS = next(iter(SMOKE))
+TUNING = {"1": CONFIGURATIONS["1"], **FASHION, **SMOKE}
+TUNING_SETTINGS = ("quantity", "noise", "resolution", "mask", "label-noise", "mixed")
+OBSERVER_FIRST = dict(reversed(MODES.items()))
+
+HORIZONS = (1, 2, 3)
+LAYERS = ("all", "head", "ends")
+PASTS = (0, 0.25, 0.5, 0.75)
+VARIANTS: dict[str, dict[str, Any]] = {
+    "r = 5 %": {"keep": 0.05},
+    "r = 20 %": {"keep": 0.2},
+    "the sign of the whole update": {"target": "update"},
+    "the votes to come as drift": {"drift": "votes"},
+    "the first five rounds left out": {"rounds": slice(5, None)},
+}
+NO_RIVALS = ("coast", "chance", "constant")  # chance has a mean of 0 and one draw, which every run would repeat
+RIVALS = tuple(
+    name
+    for name, method in METHODS.items()
+    if not {"utility", "gradient", "weights"} & set(method.needs) and name not in NO_RIVALS
+)
+
+SHORTLIST = (*READING_TITLES.values(), *RIVALS)
+
+
+def candidates(trained: Experiment) -> Iterator[tuple[str, MethodSpec]]:
+    """The name of each row and what is asked for it."""
+    yield READING_TITLES["ours"], coast("ours", trained)
+    for reading in ("votes", "text", "code"):
+        yield READING_TITLES[reading], coast(reading, trained)
+    for name, changes in VARIANTS.items():
+        yield f"{READING_TITLES['ours']}, {name}", coast("ours", trained, **changes)
+    for layers in LAYERS:
+        for horizon in HORIZONS:
+            for past in PASTS:
+                yield _row(layers, horizon, past), coast("votes", trained, horizon, layers=layers, past=past)
+    for reading in ("text", "code"):
+        for layers in LAYERS[1:]:
+            yield f"{READING_TITLES[reading]}, {layers}", coast(reading, trained, layers=layers)
+        yield f"{READING_TITLES[reading]}, ends, past 0.5", coast(reading, trained, layers="ends", past=0.5)
+    for name in RIVALS:
+        yield name, plain(name)
+
+
+def tuning(size: Size, seeds: tuple[int, ...]) -> Table:
+    """What the default was chosen by."""
+
+    def slots() -> Iterator[Cell]:
+        if size == "smoke":
+            for setting in settings(size):
+                trained = sized("quick", *SMOKE[DIGITS], setting=setting, rounds=SMOKE_ROUNDS)
+                yield from _slots(setting, DIGITS, trained, "even")
+            return
+        for column, pair in TUNING.items():
+            for setting in TUNING_SETTINGS:
+                yield from _slots(setting, column, _tuned_on(size, pair, setting), "even")
+
+    notes = ("Configuration 1, Fashion-MNIST and digits, even seeds: the cells that the default was chosen by.",)
+    return Table("tuning", "The choice of default: cells it was tuned on", tuple(slots()), seeds, notes)
+
+
+def _tuned_on(size: Size, pair: tuple[str, str], setting: str) -> Experiment:
+    """Digits train in seconds, so every size has them as `quick` does."""
+    return sized("quick" if pair == SMOKE[DIGITS] or size == "smoke" else size, *pair, setting=setting)
+
+
+def judgement(size: Size, seeds: tuple[int, ...]) -> Table:
+    """What the default was not chosen by."""
+
+    def slots() -> Iterator[Cell]:
+        for setting in settings(size):
+            for place, column in enumerate(configurations(size)):
+                trained = experiment(size, column, setting=setting)
+                yield from _slots(setting, column, trained, None if place else "odd")
+
+    notes = ("Configuration 1 with odd seeds, all others with all seeds: no choice was made by any of these runs.",)
+    return Table("judgement", "The choice of default: cells it is judged on", tuple(slots()), seeds, notes)
+
+
+def _slots(setting: str, column: str, typical: Experiment, parity: Parity | None) -> Iterator[Cell]:
+    for aggregation, mode in OBSERVER_FIRST.items():
+        trained = replace(typical, aggregation=aggregation)
+        for row, question in candidates(trained):
+            yield Cell(setting, f"{row}, {mode}", column, trained, question, parity=parity)
+
+
+def _row(layers: str, horizon: int, past: float) -> str:
+    return f"votes, {layers}, k = {horizon}, past {past:g}"
+
+
+def shortlist(findings: Sequence[CellResult]) -> str:
+    """The default beside the readings of the paper and the other methods that need no validation data."""
+    wanted = {f"{row}, {mode}" for row in SHORTLIST for mode in OBSERVER_FIRST.values()}
+    chosen = [finding for finding in findings if finding.slot.row in wanted]
+    return headline(sorted(chosen, key=lambda finding: finding.slot.row.endswith("in-loop")))
+
+
+def default_cells(findings: Sequence[CellResult]) -> str:
+    """The default in every cell: a line for each setting and mode, a column for each configuration."""
+    chosen = []
+    for mode in OBSERVER_FIRST.values():
+        for finding in findings:
+            if finding.slot.row == f"{READING_TITLES['ours']}, {mode}":
+                slot = replace(finding.slot, section="", row=f"{finding.slot.section}, {mode}")
+                chosen.append(replace(finding, slot=slot))
+    return grids(chosen)
+
+
+def grid(findings: Sequence[CellResult]) -> str:
+    """The candidates in a line for layers and horizon, a column for the past: the mean over all cells run."""
+    heads = [f"past {past:g}, {mode}" for mode in OBSERVER_FIRST.values() for past in PASTS]
+    lines = [markdown_line(["", *heads]), markdown_line(["---"] * (len(heads) + 1))]
+    for layers in LAYERS:
+        for horizon in HORIZONS:
+            cells = []
+            for mode in OBSERVER_FIRST.values():
+                for past in PASTS:
+                    row = f"{_row(layers, horizon, past)}, {mode}"
+                    mean, _, _ = average(finding for finding in findings if finding.slot.row == row)
+                    cells.append("not run" if mean is None else two(mean))
+            lines.append(markdown_line([f"{layers}, k = {horizon}", *cells]))
+    return "\n".join(lines)

@@ -1,0 +1,122 @@
+"""What is asked about a recorded run: a method with its options, and what makes an answer the answer to it."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fedcoast.kernels.aggregation import sparse_upload
+from fedcoast.methods import METHODS, Assessor, CoAst, Utility
+from fedcoast.methods.coalition.utility import Evaluator
+from fedcoast.rounds import LazyModels, Round
+from fedcoast.rounds.schema import Model
+from fedcoast.simulation.experiment import Experiment
+
+# How many test images value a coalition, so that the 32 coalitions of every round cost minutes on one core.
+VALIDATION_IMAGES = {"tiny-resnet": 500, "convnet": 200, "resnet4": 200}
+MOST_VALIDATION_IMAGES = 500
+
+# Our CoAst and three readings of the paper's (docs/paper-notes.md, D): a constructor of `CoAst` and options.
+READINGS: dict[str, tuple[str | None, dict[str, Any]]] = {
+    "ours": (None, {}),
+    "votes": ("votes", {}),
+    "text": ("paper", {}),
+    "code": ("research_code", {}),
+}
+READING_TITLES = {
+    "ours": "CoAst, our default",
+    "votes": "CoAst, votes against movement",
+    "text": "CoAst, the paper's equation",
+    "code": "CoAst, the public code",
+}
+
+
+@dataclass(frozen=True)
+class MethodSpec:
+    """A method of `METHODS` and its options.
+
+    preset   a constructor of CoAst ("votes", "paper", "research_code") instead of its defaults
+    sparse   show each upload with this share of its updates alone, as sparse aggregation takes it
+    """
+
+    name: str
+    method: str
+    options: dict[str, Any] = field(default_factory=dict)
+    preset: str | None = None
+    sparse: float | None = None
+
+    @property
+    def judges(self) -> bool:
+        """Whether it needs a utility, which makes it dear."""
+        return bool({"utility", "gradient"} & set(METHODS[self.method].needs))
+
+    def assessor(self, utility: Utility | Evaluator | None = None) -> Assessor:
+        given = {"utility": utility} if self.judges else {}
+        if self.preset is not None:
+            made: Assessor = getattr(CoAst, self.preset)(**self.options)
+            return made
+        return METHODS[self.method].make(**given, **self.options)
+
+    def key(self, experiment: Experiment) -> str:
+        """Stands for the method, all of its settings (defaults too) and what it judges by."""
+        settings = self.assessor(_Named(experiment)).settings
+        words = json.dumps([self.method, settings, self.sparse], sort_keys=True)
+        return f"{self.name}-{hashlib.sha256(words.encode()).hexdigest()[:10]}"
+
+    def shown(self, rounds: Iterable[Round]) -> Iterator[Round]:
+        """The rounds as this question wants to see them."""
+        return iter(rounds) if self.sparse is None else sparsified(rounds, self.sparse)
+
+
+class _Named:
+    """Stands in for the utility where only its name matters, before any data are loaded."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self.name = f"loss on the first {validation_images(experiment)} test images"
+
+    def __call__(self, model: object, /) -> float:
+        raise AssertionError("a name values no model")
+
+
+def validation_images(experiment: Experiment) -> int:
+    """How many of the test images a coalition's model is judged on (fewer where the dataset has fewer).
+
+    >>> validation_images(Experiment(dataset="cifar100", model="convnet"))
+    200
+    """
+    return VALIDATION_IMAGES.get(experiment.model, MOST_VALIDATION_IMAGES)
+
+
+def coast(reading: str, experiment: Experiment, horizon: int = 2, **changes: Any) -> MethodSpec:
+    """CoAst in one of its readings, with the share and the step that the experiment trains with.
+
+    The paper's equation has the movement of the global model, which is made of votes where those are aggregated.
+    """
+    preset, options = READINGS[reading]
+    if reading == "text" and experiment.aggregation != "pruned":
+        options = {**options, "drift": "movement"}
+    numbers = {"keep": experiment.keep, "step": experiment.step, "horizon": horizon}
+    return MethodSpec(f"coast-{reading}-k{horizon}", "coast", {**options, **numbers, **changes}, preset)
+
+
+def plain(method: str, **options: Any) -> MethodSpec:
+    return MethodSpec(method, method, options)
+
+
+def sparsified(rounds: Iterable[Round], keep: float) -> Iterator[Round]:
+    """The rounds with each upload reduced to its largest updates: the start model elsewhere."""
+    for round in rounds:
+        yield replace(round, local=LazyModels({client: _sparse(round, client, keep) for client in round.local}))
+
+
+def _sparse(round: Round, client: Any, keep: float) -> Any:
+    def load() -> Model:
+        schema = round.schema()
+        start, upload = schema.read(round.start), schema.read(round.local[client])
+        voting = {entry.name for entry in schema.voting}
+        return {
+            name: sparse_upload(start[name], array, keep) if name in voting else array for name, array in upload.items()
+        }
+
+    return load

@@ -1,0 +1,262 @@
+"""How sure an assessment is: intervals, ranks that may be true, and who cannot be told apart."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+
+from fedcoast.errors import BadSetting, Client
+from fedcoast.methods.assessment import Assessment
+from fedcoast.methods.text import as_text, printable
+from fedcoast.rounds.clients import client_to_json
+from fedcoast.stats import bootstrap as uncertainty
+from fedcoast.stats import rank_inference as order
+from fedcoast.stats.bootstrap import Bools, Floats
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+FORMAT = "fedcoast-certainty"
+VERSION = 1
+
+By = Literal["total", "mean", "evened"]
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Certainty:
+    """What of an assessment is more than luck.
+
+    An interval covers, with probability `level`, what the same federation would have given on average had the luck of
+    its rounds been drawn anew: the same clients with the same data, taking part in the same rounds. What other data
+    would have given is another question, and so is whether the method measures what you want to pay for.
+
+    clients           in the order of the ranking
+    by                what is ranked, `values`: the "total"; the "mean" credit per round seen, which does not reward
+                      being asked more often; or that mean "evened", which does not reward the rounds either
+    intervals         of the totals, `mean_intervals` of the means and `evened_intervals` of what is evened; None for a
+                      client that was seen too rarely, there also for one that met too few of the others
+    rank_intervals    the best and the worst rank a client may really have
+    above             above[i, j] is the probability that clients[i] really is above clients[j]; NaN if unknown
+    groups            runs of the ranking: whoever cannot be told apart is in the same one; clients without an
+                      interval are in none
+    rounds_to_settle  for neighbours in the ranking: how many more rounds would probably tell them apart; 0 where
+                      they are, infinity where they do not differ, None where nothing is known
+    coverage          the share of the `rounds` valued that a client was seen in
+    block             how many neighbouring rounds were drawn together
+    note              why nobody has an interval, if so
+    """
+
+    method: str
+    level: float
+    by: By
+    clients: tuple[Client, ...]
+    values: Mapping[Client, float]
+    intervals: Mapping[Client, Interval | None]
+    mean_intervals: Mapping[Client, Interval | None]
+    evened_intervals: Mapping[Client, Interval | None]
+    rank_intervals: Mapping[Client, tuple[int, int]]
+    above: Floats = field(repr=False, compare=False)
+    groups: tuple[tuple[Client, ...], ...]
+    rounds_to_settle: Mapping[tuple[Client, Client], float | None]
+    coverage: Mapping[Client, float]
+    rounds: int
+    block: int
+    note: str = ""
+
+    @property
+    def of_values(self) -> Mapping[Client, Interval | None]:
+        """The intervals of what is ranked."""
+        return {"total": self.intervals, "mean": self.mean_intervals, "evened": self.evened_intervals}[self.by]
+
+    @property
+    def unknown(self) -> tuple[Client, ...]:
+        """The clients that were seen too rarely for an interval."""
+        return tuple(client for client in self.clients if self.of_values[client] is None)
+
+    def to_json(self) -> str:
+        """Everything, clients in the order of the ranking; null where nothing is known, "never" for infinity."""
+        places = {client: place for place, client in enumerate(self.clients)}
+        settle = [self.rounds_to_settle[pair] for pair in pairwise(self.clients)]
+        return json.dumps(
+            {
+                "format": FORMAT,
+                "version": VERSION,
+                "method": self.method,
+                "level": self.level,
+                "by": self.by,
+                "rounds": self.rounds,
+                "block": self.block,
+                "note": self.note,
+                "clients": [client_to_json(client) for client in self.clients],
+                "intervals": [self.intervals[client] for client in self.clients],
+                "mean_intervals": [self.mean_intervals[client] for client in self.clients],
+                "evened_intervals": [self.evened_intervals[client] for client in self.clients],
+                "rank_intervals": [self.rank_intervals[client] for client in self.clients],
+                "coverage": [self.coverage[client] for client in self.clients],
+                "groups": [[places[client] for client in group] for group in self.groups],
+                "rounds_to_settle": ["never" if more == math.inf else more for more in settle],
+                "above": [[None if math.isnan(p) else round(p, 4) for p in row] for row in self.above.tolist()],
+            },
+            allow_nan=False,
+        )
+
+    def table(self) -> "Table":
+        """The ranking with its doubts, for a terminal."""
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table("ranks", "client", self.by, f"{self.level:.0%} interval", "seen", "group", "to settle")
+        for place in (0, 2, 3, 4, 6):
+            table.columns[place].justify = "right"
+        numbers = {client: place + 1 for place, group in enumerate(self.groups) for client in group}
+        below = dict(pairwise(self.clients))
+        for client in self.clients:
+            best, worst = self.rank_intervals[client]
+            interval = self.of_values[client]
+            more = self.rounds_to_settle[client, below[client]] if client in below else None
+            table.add_row(
+                f"{best}" if best == worst else f"{best}–{worst}",
+                Text(printable(client)),
+                f"{self.values[client]:,.6g}",
+                "–" if interval is None else f"{interval[0]:,.4g} to {interval[1]:,.4g}",
+                f"{self.coverage[client]:.0%}",
+                str(numbers.get(client, "–")),
+                "–" if more is None else "never" if more == math.inf else f"{more:,.0f}" if more else "",
+            )
+        told = "group: cannot be told apart\nto settle: more rounds to tell it from the next"
+        table.caption = self.note or told
+        return table
+
+    def __rich__(self) -> "Table":
+        return self.table()
+
+    def __str__(self) -> str:
+        return as_text(self)
+
+
+def certainty(
+    assessment: Assessment, level: float = 0.90, draws: int = 2000, seed: int = 0, by: By = "total"
+) -> Certainty:
+    """How sure an assessment is, from its credits per round (see `formulas.uncertainty`).
+
+    Neighbouring rounds are drawn together, at least so many that those further apart share no movement of the model
+    (CoAst's default: five); the same seed gives the same answer.
+
+    >>> from fedcoast import Assessment
+    >>> credits = {n: {"ann": 5 + n % 3, "bob": 5 + n % 2, "cid": -1 + n % 2} for n in range(30)}
+    >>> scores = {c: sum(of[c] for of in credits.values()) for c in ("ann", "bob", "cid")}
+    >>> sure = certainty(Assessment("mine", scores, credits, seen=dict.fromkeys(scores, 30)))
+    >>> sure.groups, sure.rank_intervals["cid"]
+    ((('ann',), ('bob',), ('cid',)), (3, 3))
+    """
+    _check(level, draws, seed, by)
+    ranking, numbers, reach = _ranking(assessment, by), assessment.counted, _reach(assessment)
+    table = assessment.credits_of(ranking)
+    scores = np.array([assessment.scores[client] for client in ranking], dtype=np.float64)
+    per_round = 1 / np.maximum([assessment.seen[client] for client in ranking], 1)
+    block = uncertainty.block_length(len(numbers), reach)
+    note = _why_not(assessment, len(numbers), block)
+    of_total = np.full((draws, len(ranking)), np.nan) if note else uncertainty.deviations(table, reach, draws, seed)
+    uneven = assessment.missed and not note
+    of_level = uncertainty.deviations(table, reach, draws, seed, evenly=True) if uneven else of_total * per_round
+    evened, half = assessment.evened, uncertainty.half_widths(of_total, level)
+    levels = np.nan_to_num([evened[client] for client in ranking])
+    values = {"total": scores, "mean": scores * per_round, "evened": levels}[by]
+    luck = {"total": of_total, "mean": of_total * per_round, "evened": of_level}[by]
+    chances = order.above(values, luck)
+    chances.setflags(write=False)
+    apart = order.told_apart(chances, level)
+    ranks = order.rank_intervals(values, luck, level)
+    return Certainty(
+        method=assessment.method,
+        level=level,
+        by=by,
+        clients=ranking,
+        values=dict(zip(ranking, values.tolist(), strict=True)),
+        intervals=_intervals(ranking, scores, half),
+        mean_intervals=_intervals(ranking, scores * per_round, half * per_round),
+        evened_intervals=_intervals(ranking, levels, uncertainty.half_widths(of_level, level)),
+        rank_intervals={client: (int(best), int(worst)) for client, (best, worst) in zip(ranking, ranks, strict=True)},
+        above=chances,
+        groups=_groups(ranking, apart, ~np.isnan(luck[0])),
+        rounds_to_settle=_settle(ranking, values, luck, apart, len(numbers), level),
+        coverage={client: assessment.seen[client] / max(1, len(numbers)) for client in ranking},
+        rounds=len(numbers),
+        block=block,
+        note=note,
+    )
+
+
+def _check(level: float, draws: int, seed: int, by: By) -> None:
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+        hint = f" (did you mean {level / 100:.2f}?)" if isinstance(level, int | float) and 1 < level < 100 else ""
+        raise BadSetting(f"level must lie between 0 and 1, how often an interval is to be right; got {level!r}{hint}")
+    if isinstance(draws, bool) or not isinstance(draws, int) or draws < 100:
+        raise BadSetting(f"draws must be an integer of at least 100; got {draws!r}")
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise BadSetting(f"seed must be an integer of at least 0; got {seed!r}")
+    if by not in get_args(By):
+        raise BadSetting(f"by must be 'total', 'mean' or 'evened', the number that ranks; got {by!r}")
+
+
+def _ranking(assessment: Assessment, by: By) -> tuple[Client, ...]:
+    if by == "total":
+        return assessment.ranking
+    values = assessment.mean if by == "mean" else assessment.evened
+    heard = [client for client in assessment.clients if not math.isnan(values[client])]
+    never = [client for client in assessment.clients if math.isnan(values[client])]
+    return (*sorted(heard, key=lambda client: -values[client]), *never)
+
+
+def _reach(assessment: Assessment) -> int:
+    """How far apart rounds may be whose credits look at the same movement; with most methods none do.
+
+    One round's future can be another one's past, where that counts.
+    """
+    horizon = assessment.settings.get("horizon", 0)
+    if not isinstance(horizon, int) or horizon <= 0:
+        return 0
+    return 2 * horizon if assessment.settings.get("past") else horizon
+
+
+def _why_not(assessment: Assessment, rounds: int, block: int) -> str:
+    """Why no client has an interval; empty if some may."""
+    if not assessment.additive:
+        return f"no intervals: the scores of {assessment.method} are no sums of its credits"
+    if rounds < uncertainty.BLOCKS * block:
+        return f"no intervals: they need {uncertainty.BLOCKS * block} valued rounds or more; there are {rounds}"
+    return ""
+
+
+def _intervals(ranking: tuple[Client, ...], values: Floats, half: Floats) -> dict[Client, Interval | None]:
+    return {
+        client: None if math.isnan(reach) else (value - reach, value + reach)
+        for client, value, reach in zip(ranking, values.tolist(), half.tolist(), strict=True)
+    }
+
+
+def _groups(ranking: tuple[Client, ...], apart: Bools, known: Bools) -> tuple[tuple[Client, ...], ...]:
+    places = np.flatnonzero(known)
+    runs = order.groups(apart[np.ix_(places, places)])
+    return tuple(tuple(ranking[places[place]] for place in run) for run in runs)
+
+
+def _settle(
+    ranking: tuple[Client, ...], values: Floats, luck: Floats, apart: Bools, rounds: int, level: float
+) -> dict[tuple[Client, Client], float | None]:
+    settle: dict[tuple[Client, Client], float | None] = {}
+    for place, pair in enumerate(pairwise(ranking)):
+        spread = float(np.std(luck[:, place] - luck[:, place + 1]))
+        lead = float(values[place] - values[place + 1])
+        if math.isnan(spread):
+            settle[pair] = None
+        elif apart[place, place + 1]:
+            settle[pair] = 0
+        else:  # the draws decide; the formula may be a round early
+            settle[pair] = max(1.0, order.rounds_to_settle(lead, spread, rounds, level))
+    return settle

@@ -1,0 +1,102 @@
+"""What others say of a run: an answer, a report or the saved state of an assessor, each as a claim to be checked."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from fedcoast.errors import BadFile
+from fedcoast.methods.assessment import Assessment
+from fedcoast.methods.base import STATE_FORMAT
+from fedcoast.reports.forms import FORMAT as REPORT
+from fedcoast.reports.signature import last_round, unsealed
+from fedcoast.storage.credit_log import CREDITS, read_kept
+from fedcoast.storage.run_folder import ROUNDS
+from fedcoast.storage.tensors import read_tensors
+
+PAPERS = (".state", ".json", ".html")  # the endings that claims have
+Kind = Literal["answer", "report", "ledger", "record of credits"]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a file says that a method found in the rounds up to `last_round`.
+
+    `said` is the assessment as JSON has it, a page's without its credits; of a ledger the whole file is checked.
+    `standings` are the clients as a report in JSON lists them. `whole` is false where the file was changed since it was
+    made.
+    """
+
+    file: Path
+    kind: Kind
+    method: str
+    settings: dict[str, Any]
+    last_round: int | None
+    said: dict[str, Any]
+    standings: tuple[dict[str, Any], ...] = ()
+    head: str = ""
+    whole: bool = True
+
+
+def read_claim(file: Path) -> Claim:
+    """What a file claims; BadFile if it claims nothing that could be checked. A saved state ends in .state."""
+    try:
+        if file.suffix == ".state":
+            return _ledger(file)
+        text = file.read_bytes().decode("utf-8")  # every byte counts, also those that end lines
+        if text.lstrip().startswith("<"):
+            return _report(file, text)
+        said = json.loads(text)
+        if isinstance(said, dict) and said.get("format") == REPORT:
+            return _report(file, text)
+        answer = Assessment.from_json(text)
+        if not isinstance(answer.method, str):
+            raise BadFile(f"{file} does not say whose answer it is")
+        return Claim(file, "answer", answer.method, dict(answer.settings), last_round(answer), said)
+    except OSError as error:
+        raise BadFile(f"{file} cannot be read ({error.strerror})") from error
+    except (TypeError, ValueError, RecursionError) as error:
+        if isinstance(error, BadFile):
+            raise
+        raise BadFile(f"{file} is neither an answer nor a report ({error})") from error
+
+
+def kept_claim(folder: Path) -> Claim | None:
+    """The credits that were written down with the rounds, if they were."""
+    kept = read_kept(folder)
+    if kept is None:
+        return None
+    path = Path(ROUNDS) / "*" / CREDITS
+    return Claim(path, "record of credits", kept.method, kept.settings, None, {"credits": kept.credits})
+
+
+def _report(file: Path, text: str) -> Claim:
+    seal, said, whole = unsealed(text)
+    listed = json.loads(text).get("clients") if text.lstrip().startswith("{") else ()
+    if not isinstance(said.get("method"), str) or not isinstance(said.get("settings"), dict):
+        raise BadFile(f"{file} does not say which method it reports on")
+    if not isinstance(listed, list | tuple) or not all(isinstance(entry, dict) for entry in listed):
+        raise BadFile(f"{file} does not list the clients as a report does")
+    return Claim(
+        file,
+        "report",
+        said["method"],
+        said["settings"],
+        seal["last_round"],
+        said,
+        standings=tuple(listed),
+        head=seal["head"] or "",
+        whole=whole,
+    )
+
+
+def _ledger(file: Path) -> Claim:
+    _, header = read_tensors(file)
+    try:
+        if header["format"] != STATE_FORMAT:
+            raise BadFile(f"{file} holds no state of an assessor")
+        if not isinstance(header["last_round"], int | None):
+            raise BadFile(f"{file} does not say which round was the last; it was altered")
+        return Claim(file, "ledger", header["method"], dict(header["settings"]), header["last_round"], header["ledger"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadFile(f"{file} holds no state of an assessor ({error!r})") from error

@@ -1,0 +1,188 @@
+"""Whether a claim follows from a recording: the rounds are shown once more to an assessor of the same settings."""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from fedcoast.analysis.health import Health
+from fedcoast.audit.artifacts import Claim
+from fedcoast.audit.states import compared_states
+from fedcoast.errors import BadSetting, FedcoastError
+from fedcoast.methods.base import Assessor
+from fedcoast.methods.remaking import remade
+from fedcoast.reports.signature import last_round
+from fedcoast.rounds.round import Round
+from fedcoast.rounds.unmoved import Shares, unmoved_in
+
+MOST_NAMED = 5
+ROUNDING = 1e-9  # sums of floats may differ this much between machines
+
+_END_UNSAID = ("answer", "report")  # do not say which round was the last that was seen
+_BY_CLIENT = {"scores": "score", "seen": "rounds seen", "mean": "mean", "ranks": "rank"}
+_BY_ROUND = {"credits": "credit", "quarantined": "quarantine"}
+
+
+def differences(rounds: Iterable[Round], claims: Sequence[Claim]) -> list[tuple[Claim, list[str]]]:
+    """Each claim with what differs from what follows from the rounds; they are read once for all claims.
+
+    An answer or report that agrees comes back with the last round that was needed for it.
+    """
+    checks = [_Check(claim) for claim in claims]
+    try:
+        for round in rounds if any(check.assessor is not None for check in checks) else ():
+            for check in checks:
+                check.show(round)
+    except FedcoastError as error:
+        for check in checks:
+            check.fail(error)
+    for check in checks:
+        check.show(None)
+    return [(check.claim, check.found) for check in checks]
+
+
+class _Check:
+    """A claim, and an assessor of its settings that is shown the same rounds, until what differs is known.
+
+    An answer does not say which round was the last that its method saw, only which was the last that left a trace: a
+    round in which nobody gets credit leaves no more than names. So it may agree after any round before the next trace.
+    """
+
+    def __init__(self, claim: Claim) -> None:
+        self.claim = claim
+        self.found: list[str] = []
+        self.assessor: Assessor | None = None
+        self._shares: dict[int, Shares | None] = {}
+        try:
+            self.assessor = remade(claim.method, claim.settings)
+        except BadSetting as error:
+            self.found = [f"cannot be checked: {error}"]
+
+    def show(self, round: Round | None) -> None:
+        """All rounds of the recording, one after the other, and then None."""
+        try:
+            later = round is None or round.number > _until(self.claim)
+            if later:
+                self._compare()
+            if self.assessor is None or round is None:
+                return
+            self.assessor.observe(round)
+            if "health" in self.claim.said:
+                self._shares[round.number] = unmoved_in(round)
+            if later and last_round(self.assessor.assessment()) != self.claim.last_round:
+                self.assessor = None
+        except FedcoastError as error:
+            self.fail(error)
+
+    def fail(self, error: FedcoastError) -> None:
+        """Nothing more can be shown or compared."""
+        if self.assessor is not None:
+            self.found, self.assessor = self.found or [f"cannot be checked: {error}"], None
+
+    def _compare(self) -> None:
+        """With the rounds so far; of a claim that never agrees the first differences are told."""
+        if self.assessor is None:
+            return
+        now = _named(_compared(self.claim, self.assessor, Health(self._shares)))
+        self.found = now and (self.found or now)
+        if not now and self.claim.kind in _END_UNSAID:
+            self.claim = replace(self.claim, last_round=self.assessor.last_round)
+        if not now or self.claim.kind not in _END_UNSAID:
+            self.assessor = None
+
+
+def _until(claim: Claim) -> float:
+    if claim.kind == "record of credits":
+        return math.inf
+    return -1 if claim.last_round is None else claim.last_round
+
+
+def _named(differing: Iterator[str]) -> list[str]:
+    named = list(islice(differing, MOST_NAMED))
+    more = sum(1 for _ in differing)
+    return named + ([f"differs in {more} more"] if more else [])
+
+
+def _compared(claim: Claim, assessor: Assessor, health: Health) -> Iterator[str]:
+    if claim.kind == "record of credits":
+        yield from _compared_credits(claim.said["credits"], assessor.assessment().credits)
+        return
+    if (-1 if assessor.last_round is None else assessor.last_round) < _until(claim):
+        yield f"speaks of rounds up to {claim.last_round}; the recording has them up to {assessor.last_round}"
+    if claim.kind == "ledger":
+        yield from compared_states(claim.file, assessor)
+    else:
+        yield from _compared_answers(claim, json.loads(assessor.assessment().to_json()))
+        if "health" in claim.said and claim.said["health"] != health.to_json():
+            yield f"says of the model's health {claim.said['health']!r}; {health.to_json()!r} follows"
+
+
+def _compared_credits(said: Mapping[int, Mapping[Any, float]], now: Mapping[int, Mapping[Any, float]]) -> Iterator[str]:
+    for number, row in said.items():
+        for client in dict.fromkeys((*row, *now.get(number, {}))):
+            old, new = row.get(client), now.get(number, {}).get(client)
+            if not _same(old, new):
+                yield f"round {number}, the credit of {client!r} is {old!r}; {new!r} follows from the recording"
+
+
+def _compared_answers(claim: Claim, now: Mapping[str, Any]) -> Iterator[str]:
+    said, names = claim.said, [_name(client) for client in now["clients"]]
+    if said.get("clients") != now["clients"]:
+        yield f"names the clients {_listed(said.get('clients'))}; in the recording they are {', '.join(names)}"
+        return
+    for key, word in _BY_CLIENT.items():
+        yield from _rows(f"the {word}", said.get(key), now[key], names)
+    for key, word in _BY_ROUND.items():
+        if claim.kind == "report" and key not in said:
+            continue  # a page does not carry them
+        rows = said.get(key)
+        for number in dict.fromkeys((*now[key], *(rows if isinstance(rows, dict) else ()))):
+            row = rows.get(number) if isinstance(rows, dict) else None
+            yield from _rows(f"round {number}, the {word}", row, now[key].get(number), names)
+    for key in ("format", "version", "method", "settings", "pending"):
+        if said.get(key) != now[key]:
+            yield f"says {key} {said.get(key)!r}; it is {now[key]!r}"
+    for key in sorted(said.keys() - now.keys() - {"health"}):
+        yield f"says {key!r}, which no answer does"
+    if claim.standings:
+        yield from _compared_standings(claim, now)
+
+
+def _compared_standings(claim: Claim, now: Mapping[str, Any]) -> Iterator[str]:
+    listed = {json.dumps(entry.get("client"), sort_keys=True): entry for entry in claim.standings}
+    for place, client in enumerate(now["clients"]):
+        entry = listed.get(json.dumps(client, sort_keys=True), {})
+        for key, values in (("score", "scores"), ("rank", "ranks"), ("seen", "seen"), ("mean", "mean")):
+            if not _same(entry.get(key), now[values][place]):
+                yield f"lists {_name(client)} with {key} {entry.get(key)!r}; it is {now[values][place]!r}"
+
+
+def _rows(what: str, said: object, now: Sequence[object] | None, names: Sequence[str]) -> Iterator[str]:
+    if not isinstance(said, list) or now is None or len(said) != len(now):
+        if said != now:
+            given, follows = "not given" if said is None else "given", "does not follow" if now is None else "follows"
+            yield f"{what} is {given} and {follows} from the recording"
+        return
+    for name, old, new in zip(names, said, now, strict=True):
+        if not _same(old, new):
+            yield f"{what} of {name} is {old!r}; {new!r} follows from the recording"
+
+
+def _same(said: object, now: object) -> bool:
+    if isinstance(said, float) or isinstance(now, float):
+        numbers = isinstance(said, int | float) and isinstance(now, int | float)
+        return numbers and math.isclose(said, now, rel_tol=ROUNDING, abs_tol=ROUNDING)  # type: ignore[arg-type]
+    return said == now and type(said) is type(now)
+
+
+def _name(client: Mapping[str, str]) -> str:
+    return repr(client["name"]) if client["type"] == "str" else client["name"]
+
+
+def _listed(clients: object) -> str:
+    try:
+        return ", ".join(_name(client) for client in clients)  # type: ignore[attr-defined]
+    except (TypeError, KeyError):
+        return repr(clients)

@@ -1,0 +1,1 @@
+"""Integrations: frameworks, trackers and clusters that fedcoast works with."""

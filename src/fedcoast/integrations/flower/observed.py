@@ -1,0 +1,178 @@
+"""`Observed(strategy, *observers)`: any strategy, and who contributes to it. One line; training is not touched."""
+
+import logging
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
+from flwr.serverapp import Grid
+from flwr.serverapp.strategy import Strategy
+
+from fedcoast.errors import BadSetting
+from fedcoast.integrations.flower.assembly import RoundCapture
+from fedcoast.integrations.flower.ballots import shares_asked
+from fedcoast.integrations.flower.hub import Metrics, ObserverHub
+from fedcoast.integrations.flower.identity import ResolvedReplies, Resolver
+from fedcoast.integrations.flower.interventions import Act, Factors, apply, warn
+from fedcoast.integrations.flower.layers import Layers, layers_of
+from fedcoast.integrations.flower.replies import SECURE, gather
+from fedcoast.methods.base import Observer
+from fedcoast.rounds.schema import NORMALISATION_STATISTICS
+
+_log = logging.getLogger("fedcoast")
+
+
+class Observed(Strategy):
+    """A strategy that also shows every round to observers.
+
+        coast = CoAst()
+        strategy = Observed(FedAvg(), coast, Recorder("runs/today"))
+        result = strategy.start(grid, initial_arrays=arrays, num_rounds=20)
+        print(coast.assessment())
+
+    The strategy inside sees exactly the calls it would see alone, and its arrays are returned as they are. Scores are
+    added to the metrics of each round: `fedcoast/coast/score/berlin`. An observer that fails never stops the
+    federation: see `unobserved`, the log, and `fedcoast/observed` in the metrics.
+
+    identity         who is who: an `Identity`, or any function from a `Peer` to a name
+    buffers          patterns of layers nobody trains, which never vote; PyTorch's normalisation statistics
+    act              off by default. A function of the round number and the assessments so far, which returns factors
+                     for the weights of clients (0 drops one); see docs/flower.md before using it
+    continue_rounds  when a recording is resumed, tell the strategy and the clients (`server-round`) the number of the
+                     round over all starts, not the number since this start
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        *observers: Observer,
+        identity: Resolver | None = None,
+        buffers: Collection[str] = NORMALISATION_STATISTICS,
+        act: Act | None = None,
+        continue_rounds: bool = False,
+    ) -> None:
+        _check_strategy(strategy)
+        self.strategy = strategy
+        self._hub = ObserverHub(observers, identity, buffers)
+        self._act, self._continue = act, continue_rounds
+        self._number: int | None = None
+        self._shift = 0
+        self._start: Layers | None = None
+        self._asked = 0
+        self._shares: frozenset[float] = frozenset()
+        if act is not None:
+            warn(act)
+
+    @property
+    def unobserved(self) -> dict[int, dict[str, str]]:
+        """Rounds that some observer did not take: number → observer (or "everyone") → reason."""
+        return self._hub.unobserved
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        self._number = self._hub.number(server_round)
+        self._shift = self._number - server_round if self._continue else 0
+        self._start = None
+        try:
+            self._start = layers_of(arrays)  # before the strategy can take anything out of the record
+        except Exception as error:
+            _log.warning("the global model cannot be read: %s", error)
+        messages = list(self.strategy.configure_train(server_round + self._shift, arrays, config, grid))
+        self._asked, self._shares = len(messages), shares_asked(messages)
+        self._hub.meet([message.metadata.dst_node_id for message in messages], grid)
+        return messages
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        replies = list(replies)
+        number = self._hub.number(server_round) if self._number is None else self._number
+        # Before the strategy can empty or replace anything.
+        roll = self._hub.resolve_clients(number, lambda: gather(replies))
+        factors: Factors = {}
+        if self._act is not None:
+            replies, factors = apply(self._act, number, self._hub.answers(), roll, replies, _weight_key(self))
+        arrays, metrics = self.strategy.aggregate_train(server_round + self._shift, replies)
+        told = self._show(number, roll, factors, arrays, metrics)
+        self._number = self._start = None  # let go of the model's bytes
+        return arrays, MetricRecord({**(metrics or {}), **told})
+
+    def _show(
+        self,
+        number: int,
+        roll: ResolvedReplies,
+        factors: Factors,
+        arrays: ArrayRecord | None,
+        metrics: MetricRecord | None,
+    ) -> Metrics:
+        try:
+            if self._start is None:
+                raise BadSetting(
+                    "the model that was sent is not known; configure_train must come before aggregate_train"
+                )
+            told = self._hub.show(
+                number,
+                RoundCapture(
+                    start=self._start,
+                    roll=roll,
+                    end=None if arrays is None else layers_of(arrays),
+                    weighted_by=(_weight_key(self),),
+                    factors=factors,
+                    metrics={} if metrics is None else dict(metrics),
+                    asked=self._shares,
+                ),
+            )
+        except Exception as error:
+            self._hub.refuse(number, str(error))
+            told = {"fedcoast/observed": 0}
+        return told | {"fedcoast/absent": max(0, self._asked - roll.answered)}
+
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        return self.strategy.configure_evaluate(server_round + self._shift, arrays, config, grid)
+
+    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
+        return self.strategy.aggregate_evaluate(server_round + self._shift, replies)
+
+    def summary(self) -> None:
+        _log.info("observed by %s", ", ".join(self._hub.observers))
+        self.strategy.summary()
+
+    def __getattr__(self, name: str) -> Any:
+        # Whoever reaches for an attribute of the strategy (weighted_by_key, privacy_spent, …) still finds it.
+        if name == "strategy":
+            raise AttributeError(name)
+        return getattr(self.strategy, name)
+
+
+def _weight_key(strategy: Strategy) -> str:
+    """The key of the weights, however deep the strategy that knows it is wrapped."""
+    inner: object = strategy
+    while inner is not None:
+        held = getattr(inner, "__dict__", {})
+        if isinstance(key := held.get("weighted_by_key"), str):
+            return key
+        inner = held.get("strategy")
+    return "num-examples"
+
+
+def _check_strategy(strategy: object) -> None:
+    if isinstance(strategy, Strategy):
+        if type(strategy).start is not Strategy.start:
+            raise BadSetting(
+                f"{type(strategy).__name__} runs its own loop (it overrides start), which a wrapper would replace;"
+                " observe the grid instead: strategy.start(grid=watch(grid, CoAst()), …)"
+            )
+        return
+    kind = type(strategy)
+    ancestry = [f"{base.__module__}.{base.__name__}" for base in kind.__mro__]
+    if any("secure_aggregation" in name or "SecAgg" in name for name in ancestry):
+        raise BadSetting(f"{kind.__name__} cannot be observed: {SECURE}")
+    if any(name.startswith("flwr.server.strategy") for name in ancestry):
+        raise BadSetting(
+            f"{kind.__name__} is a strategy of the old API (flwr.server.strategy); wrap it with"
+            " fedcoast.integrations.flower.legacy.ObservedLegacy, or use its namesake in flwr.serverapp.strategy"
+        )
+    raise BadSetting(f"a flwr.serverapp.strategy.Strategy is wanted; got {strategy!r}")

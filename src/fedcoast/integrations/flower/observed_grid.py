@@ -1,0 +1,201 @@
+"""`watch(grid, *observers)`: the same rounds without touching the strategy; for custom loops and strategies.
+
+A tap sees what passes through the grid: train messages carry the model before the round, replies the uploads, and the
+next model that is sent out (to be evaluated, or to be trained) is the model after the round. Only the last round has no
+next message unless there is an evaluation: `finish(result.arrays)` closes it.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from flwr.app import ArrayRecord, ConfigRecord, Message, RecordDict
+from flwr.serverapp import Grid
+
+from fedcoast.integrations.flower.assembly import RoundCapture
+from fedcoast.integrations.flower.ballots import shares_asked
+from fedcoast.integrations.flower.hub import Metrics, ObserverHub
+from fedcoast.integrations.flower.identity import Resolver
+from fedcoast.integrations.flower.layers import Layers, Unreadable, layers_of
+from fedcoast.integrations.flower.replies import SECURE, Upload, gather
+from fedcoast.methods.base import Observer
+from fedcoast.rounds.schema import NORMALISATION_STATISTICS
+
+if TYPE_CHECKING:
+    from flwr.proto.node_pb2 import NodeInfo
+    from flwr.supercore.run import Run
+
+WEIGHTS = ("num-examples", "num_examples")  # of the message API, and of clients of the old one
+
+
+def watch(
+    grid: Grid,
+    *observers: Observer,
+    identity: Resolver | None = None,
+    weighted_by: str | None = None,
+    buffers: Collection[str] = NORMALISATION_STATISTICS,
+) -> "ObservedGrid":
+    """The grid, and who contributes: `strategy.start(grid=watch(grid, CoAst()), …)`, or any loop that uses the grid.
+
+    `weighted_by` is the key under which clients send their weight; without it, "num-examples".
+    """
+    return ObservedGrid(grid, ObserverHub(observers, identity, buffers), (weighted_by,) if weighted_by else WEIGHTS)
+
+
+class ObservedGrid(Grid):
+    """A grid that passes everything on, and shows rounds to observers. Made by `watch`."""
+
+    def __init__(self, grid: Grid, hub: ObserverHub, weighted_by: Sequence[str]) -> None:
+        self.grid = grid
+        self._hub, self._weighted_by = hub, tuple(weighted_by)
+        self._rounds = 0
+        self._number = 0
+        self._start: Layers | None = None
+        self._uploads: list[Upload] = []
+        self._asked: set[int] = set()
+        self._server_round: object = None
+        self._shares: frozenset[float] = frozenset()
+        self._waiting: set[str] = set()
+
+    @property
+    def unobserved(self) -> dict[int, dict[str, str]]:
+        """Rounds that some observer did not take: number → observer (or "everyone") → reason."""
+        return self._hub.unobserved
+
+    def finish(self, arrays: ArrayRecord | None = None) -> Metrics:
+        """Close the last round with the final model (`result.arrays`); without one, the model stayed as it was."""
+        return self._close(None if arrays is None else layers_of(arrays))
+
+    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
+        messages = list(messages)
+        training = self._sent(messages)
+        replies = list(self.grid.send_and_receive(messages, timeout=timeout))
+        if training:
+            self._collect(replies)
+        return replies
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        messages = list(messages)
+        training = self._sent(messages)
+        ids = list(self.grid.push_messages(messages))
+        if training:
+            self._waiting.update(ids)
+        return ids
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        replies = list(self.grid.pull_messages(message_ids))
+        ours = [reply for reply in replies if reply.metadata.reply_to_message_id in self._waiting]
+        self._waiting -= {reply.metadata.reply_to_message_id for reply in ours}
+        if ours:
+            self._collect(ours)
+        return replies
+
+    def _sent(self, messages: list[Message]) -> bool:
+        """Look at what goes out; says whether the replies are uploads of a round."""
+        return bool(self._guarded(lambda: self._look(messages)))
+
+    def _look(self, messages: list[Message]) -> bool:
+        _refuse_secure_aggregation(messages)
+        training = [message for message in messages if message.metadata.message_type.partition(".")[0] == "train"]
+        sent = next((layers for message in messages if (layers := _model_in(message))), None)
+        if sent is None:
+            return False
+        if self._ends(sent, training):
+            self._close(sent)
+        if not training:
+            return False
+        if sent != self._start:
+            self._rounds += 1
+            self._number = self._hub.number(self._rounds)
+            self._start, self._uploads, self._asked, self._shares = sent, [], set(), frozenset()
+            self._server_round, self._waiting = None, set()  # what comes late is of no round any more
+        if any(_model_in(message) != sent for message in training):
+            self._start = None
+            raise Unreadable("the clients were sent different models, so their updates cannot be compared")
+        self._server_round = _server_round(training, self._server_round)
+        self._asked |= _nodes(training)
+        self._shares |= shares_asked(training)
+        self._hub.meet(_nodes(training), self.grid)
+        return True
+
+    def _ends(self, sent: Layers, training: list[Message]) -> bool:
+        """Whether this model is the one after the round: to be evaluated, or to be trained in a round after it.
+
+        The same model for nodes that have not answered, be it one after the other or once more, is the same round.
+        """
+        if self._start is None or not self._uploads or sent.keys() != self._start.keys():
+            return False
+        answered = {upload.node_id for upload in self._uploads}
+        return (
+            not training
+            or sent != self._start
+            or self._server_round not in (None, _server_round(training, self._server_round))
+            or not answered.isdisjoint(_nodes(training))
+        )
+
+    def _collect(self, replies: list[Message]) -> None:
+        # By the bytes and at once: the strategy may empty or replace what it is given.
+        self._guarded(lambda: self._uploads.extend(gather(replies)))
+
+    def _close(self, end: Layers | None) -> Metrics:
+        if self._start is None:
+            return {}
+        start, uploads, self._start, self._uploads = self._start, self._uploads, None, []
+        roll = self._hub.resolve_clients(self._number, lambda: uploads)
+        told = self._hub.show(self._number, RoundCapture(start, roll, end, self._weighted_by, asked=self._shares))
+        return told | {"fedcoast/absent": len(self._asked - {upload.node_id for upload in uploads})}
+
+    def _guarded(self, act: Callable[[], object]) -> object:
+        try:
+            return act()
+        except Exception as error:
+            self._hub.refuse(self._number or self._hub.last_round + 1, str(error))
+            return None
+
+    def set_run(self, run: "Run") -> None:
+        self.grid.set_run(run)
+
+    @property
+    def run(self) -> "Run":
+        return self.grid.run
+
+    def create_message(
+        self, content: RecordDict, message_type: str, dst_node_id: int, group_id: str, ttl: float | None = None
+    ) -> Message:
+        return self.grid.create_message(content, message_type, dst_node_id, group_id, ttl)
+
+    def get_node_ids(self) -> Iterable[int]:
+        return self.grid.get_node_ids()
+
+    def get_nodes(self) -> "Iterable[NodeInfo]":
+        return self.grid.get_nodes()
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "grid":
+            raise AttributeError(name)
+        return getattr(self.grid, name)
+
+
+def _nodes(messages: Iterable[Message]) -> set[int]:
+    return {message.metadata.dst_node_id for message in messages}
+
+
+def _server_round(messages: Iterable[Message], unsaid: object) -> object:
+    """The round as the server counts it, if it says so, as Flower's strategies do."""
+    records = [record for message in messages if message.has_content() for record in message.content.values()]
+    said = (record.get("server-round") for record in records if isinstance(record, ConfigRecord))
+    return next((number for number in said if number is not None), unsaid)
+
+
+def _model_in(message: Message) -> Layers | None:
+    """The model that a message carries; where there are more records (control variates, …), the one named "arrays"."""
+    if not message.has_content():
+        return None
+    records = {key: record for key, record in message.content.items() if isinstance(record, ArrayRecord)}
+    chosen = records.get("arrays") or next(iter(records.values()), None)
+    return None if chosen is None or not len(chosen) else layers_of(chosen)
+
+
+def _refuse_secure_aggregation(messages: Iterable[Message]) -> None:
+    for message in messages:
+        if message.has_content() and any("secagg" in key for key in message.content):
+            raise Unreadable(SECURE)

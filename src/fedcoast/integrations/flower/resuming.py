@@ -1,0 +1,24 @@
+"""Going on after a kill: the model to start from, and how many rounds are done."""
+
+from pathlib import Path
+
+import numpy as np
+from flwr.app import ArrayRecord
+
+from fedcoast.integrations.flower.layers import record_of
+from fedcoast.storage.run_folder import is_run, recorded
+
+
+def resumed(folder: str | Path, arrays: ArrayRecord) -> tuple[ArrayRecord, int]:
+    """The model a recording ended with and the number of its last round; the given arrays and 0 where there is none.
+
+        arrays, done = resumed("runs/today", ArrayRecord(model.state_dict()))
+        strategy = Observed(FedAvg(), CoAst(), Recorder("runs/today"))
+        strategy.start(grid, initial_arrays=arrays, num_rounds=20 - done)
+
+    The state of a server optimiser (the moments of FedAdam) is not in a recording: such a strategy starts it anew.
+    """
+    if is_run(Path(folder)):
+        for last in recorded(Path(folder), last=True):
+            return record_of({name: np.asarray(array) for name, array in last.end.items()}), last.number
+    return arrays, 0

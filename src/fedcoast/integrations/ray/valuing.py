@@ -1,0 +1,108 @@
+"""What a worker does: the credits of one shard, by the same assessor that one machine would use."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from glob import escape
+from pathlib import Path
+from typing import Any
+
+from fedcoast.errors import BadFile, BadRound, Client, FedcoastError
+from fedcoast.integrations.ray.sharding import Shard
+from fedcoast.methods.coast.coast import CoAst
+from fedcoast.rounds.round import Round
+from fedcoast.rounds.schema import ModelSchema
+from fedcoast.storage.replay import replay
+
+Reasons = dict[int, dict[Client, str]]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A shard of a run, and all that is needed to value it."""
+
+    run: Path
+    schema: ModelSchema
+    options: Mapping[str, Any]
+    """Of CoAst; which layers and rounds count is the shard's business."""
+    shard: Shard
+    out: Mapping[int, Mapping[Client, str]] = field(default_factory=dict)
+    """Whose uploads are known to be bad in another shard."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a shard gives to the answer, by round."""
+
+    credits: dict[int, dict[Client, Fraction]]
+    """Not rounded, so that it does not matter how the run was cut."""
+    answered: dict[int, tuple[Client, ...]]
+    known: Reasons
+    """Who was left out before the round was shown."""
+    found: Reasons
+    """Whose upload is bad in one of the shard's layers."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a shard cannot be valued, and at which round that came out."""
+
+    number: int
+    error: FedcoastError
+
+
+class _Exact(CoAst):
+    """CoAst whose credits are not rounded."""
+
+    def _worth(self, led: int, followed: int) -> Any:
+        return led - Fraction(self.past) * followed
+
+
+def value(task: Task) -> Part | Refusal:
+    """The credits of a shard. What fedcoast refuses comes back as a value: trying again would not change it."""
+    shard = task.shard
+    assessor = _Exact(**{**task.options, "layers": [escape(name) for name in shard.chosen]})
+    answered, known = dict[int, tuple[Client, ...]](), Reasons()
+    number = shard.rounds[0]
+    try:
+        for round in _rounds(task.run, shard.shown):
+            number = round.number
+            shown = round.part(task.schema, shard.layers)
+            if assessor.last_round is None and (change := ModelSchema(shard.entries).differs(shown.schema())):
+                raise BadRound(f"round {number}: the model changed its layers: {change}; start a new assessor")
+            if number in shard.rounds:
+                answered[number], known[number] = round.clients, dict(round.quarantined)
+            if number in shard.rounds or assessor.drift == "votes":
+                out = {**task.out.get(number, {}), **round.quarantined}
+                assessor.observe(replace(shown, quarantined=out))
+            else:  # of other rounds only the global model counts, and nobody's upload needs to be read
+                nobody = dict.fromkeys((*round.clients, *round.quarantined), "belongs to another shard")
+                assessor.observe(replace(shown, local={}, quarantined=nobody))
+    except FedcoastError as error:
+        return Refusal(number, error)
+    assessment = assessor.assessment()
+    return Part(
+        credits={n: _exact(assessment.credits[n]) for n in shard.rounds if n in assessment.credits},
+        answered=answered,
+        known=known,
+        found={n: _others(assessment.quarantined.get(n, {}), known[n], task.out.get(n, {})) for n in shard.rounds},
+    )
+
+
+def _exact(credits: Mapping[Client, float]) -> dict[Client, Fraction]:
+    return {client: Fraction(credit) for client, credit in credits.items()}
+
+
+def _others(reasons: Mapping[Client, str], *known: Mapping[Client, str]) -> dict[Client, str]:
+    return {client: why for client, why in reasons.items() if not any(client in names for names in known)}
+
+
+def _rounds(run: Path, numbers: tuple[int, ...]) -> Iterator[Round]:
+    missing = set(numbers)
+    for round in replay(run, after=numbers[0] - 1):
+        if round.number in missing:
+            missing.remove(round.number)
+            yield round
+        if not missing:
+            return
+    raise BadFile(f"{run} had a round {min(missing)} a moment ago, which is gone")

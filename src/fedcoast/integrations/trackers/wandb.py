@@ -1,0 +1,66 @@
+"""Scores in Weights & Biases: offline, until `wandb sync` is called; online if you say so."""
+
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fedcoast.errors import require
+from fedcoast.integrations.trackers.memory import recall, remember
+from fedcoast.integrations.trackers.tracker import Tracker
+from fedcoast.methods import Assessor
+from fedcoast.storage import Recorder
+
+
+class WandB(Tracker):
+    """Logs to a run of its own in a folder. Started again, it goes on under the same run id, after its last step.
+
+    folder    one for each run; what is to be synced lies in folder/wandb/offline-run-…
+    project   of Weights & Biases
+    mode      "offline" by default: nothing leaves this machine. "online" needs `wandb login`
+    options   whatever else `wandb.init` takes, such as name, entity, group, tags
+    """
+
+    allowed = "A-Za-z0-9_ -"
+
+    def __init__(
+        self,
+        assessor: Assessor,
+        folder: str | Path,
+        project: str = "fedcoast",
+        mode: str = "offline",
+        recorder: Recorder | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(assessor, recorder)
+        require("wandb", extra="wandb")
+        self.folder, self._project, self._mode, self._options = Path(folder), project, mode, options
+        self._run: Any = None
+        self._id = ""
+        if (known := recall(self.folder, "wandb")) is not None:
+            self._check_identity(self.folder, known["identity"])
+
+    def _open(self) -> int | None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        known, wandb = recall(self.folder, "wandb"), require("wandb", extra="wandb")
+        self._id = uuid.uuid4().hex[:8] if known is None else str(known["id"])
+        again = {} if known is None or self._mode == "offline" else {"resume": "allow"}
+        self._run = wandb.init(
+            project=self._project,
+            dir=str(self.folder),
+            mode=self._mode,
+            id=self._id,
+            config={"fedcoast": self._identity()},
+            # Its own words stay out of the terminal, and the terminal's out of its logs.
+            settings=wandb.Settings(silent=True, console="off"),
+            **again,
+            **self._options,
+        )
+        return None if known is None else known["last"]
+
+    def _write(self, step: int, numbers: Mapping[str, float], words: Mapping[str, str]) -> None:
+        self._run.log({**numbers, **words}, step=step)
+        remember(self.folder, "wandb", self._identity(), step, id=self._id)
+
+    def _end(self) -> None:
+        self._run.finish()

@@ -1,0 +1,161 @@
+"""Signs in two bits an entry: a plane of those that are up and a plane of those that are down, in 64-bit words.
+
+All layers of a model stand in one pair of planes. Every layer begins with a word, and what is left of its last word is
+zero, so that layers can be read, written and counted apart. Bit j of word w of a layer is its entry 64·w + j.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedcoast.kernels.ballots import Floats, Signs
+
+Words = NDArray[np.uint64]
+Planes = NDArray[np.uint64]
+"""Two rows of words: up, down."""
+Row = NDArray[np.int64]
+"""One integer a layer."""
+
+PIECE = 1 << 16  # entries whose intermediate results stay in the cache
+SPAN = 1 << 14  # words of which the same is true
+
+
+@dataclass(frozen=True)
+class PlaneLayout:
+    """Which words belong to which layer.
+
+    >>> PlaneLayout((64, 65, 1)).bounds
+    (0, 1, 3, 4)
+    """
+
+    sizes: tuple[int, ...]
+
+    @cached_property
+    def bounds(self) -> tuple[int, ...]:
+        return tuple(accumulate((-(-size // 64) for size in self.sizes), initial=0))
+
+    @property
+    def words(self) -> int:
+        return self.bounds[-1]
+
+    def silence(self) -> Planes:
+        """Planes in which nobody says anything."""
+        return np.zeros((2, self.words), np.uint64)
+
+    def layers(self, planes: Planes) -> Iterator[Planes]:
+        """The planes of each layer; views."""
+        for first, last in zip(self.bounds, self.bounds[1:], strict=False):
+            yield planes[:, first:last]
+
+    @cached_property
+    def spans(self) -> tuple[tuple[slice, slice, NDArray[np.intp]], ...]:
+        """The words in pieces for the cache: which words, which layers, and where in the piece each layer begins."""
+        bounds, spans = np.asarray(self.bounds), []
+        for first in range(0, self.words, SPAN):
+            last = min(first + SPAN, self.words)
+            lowest = int(np.searchsorted(bounds, first, side="right")) - 1
+            highest = int(np.searchsorted(bounds, last, side="left"))
+            begins = np.maximum(bounds[lowest:highest] - first, 0)
+            spans.append((slice(first, last), slice(lowest, highest), begins.astype(np.intp)))
+        return tuple(spans)
+
+
+def flat(array: Floats) -> Floats:
+    """One row that can only be read, as the compiled code wants it; a copy only of what lies scattered in memory."""
+    row = np.require(array, requirements=["C", "A"]).reshape(-1).view()
+    row.flags.writeable = False
+    return row
+
+
+def to_planes(signs: Signs) -> Planes:
+    """The planes of one layer.
+
+    >>> to_planes(np.array([1, 0, -1], np.int8)).tolist()
+    [[1], [4]]
+    """
+    planes = np.zeros((2, -(-signs.size // 64)), np.uint64)
+    write_bits(planes[0], 0, signs > 0)
+    write_bits(planes[1], 0, signs < 0)
+    return planes
+
+
+def to_signs(planes: Planes, size: int) -> Signs:
+    """The signs of one layer of `size` entries.
+
+    >>> to_signs(np.array([[1], [4]], np.uint64), 3).tolist()
+    [1, 0, -1]
+    """
+    up, down = (np.unpackbits(row.view(np.uint8), count=size, bitorder="little").view(np.int8) for row in planes)
+    return np.asarray(up - down)
+
+
+def write_bits(row: Words, at: int, bits: NDArray[np.bool]) -> None:
+    """Put these bits into a row from entry `at` on, which begins a byte; the rest of the last byte becomes zero."""
+    packed = np.packbits(bits, bitorder="little")
+    row.view(np.uint8)[at // 8 : at // 8 + packed.size] = packed
+
+
+def set_bits(row: Words) -> NDArray[np.intp]:
+    """The entries whose bit is set, which should be few.
+
+    >>> set_bits(np.array([0, 5], np.uint64)).tolist()
+    [64, 66]
+    """
+    words = np.flatnonzero(row)
+    which, bits = np.nonzero(np.unpackbits(row[words].view(np.uint8).reshape(-1, 8), axis=1, bitorder="little"))
+    return np.asarray(64 * words[which] + bits)
+
+
+def clear_bits(row: Words, places: NDArray[np.intp]) -> None:
+    """Take the bits of these entries back."""
+    np.bitwise_and.at(row, places // 64, ~(np.uint64(1) << (places % 64).astype(np.uint64)))
+
+
+def signs_of(values: Sequence[Floats], plane_layout: PlaneLayout, shift: Sequence[np.floating] | None = None) -> Planes:
+    """sgn(value + shift) of every layer; shifts are numbers of the layer's own type.
+
+    The sum of two floats is zero only when it is exactly so, and otherwise has the sign of the exact sum: comparing
+    with −shift tells the same without adding.
+    """
+    planes = plane_layout.silence()
+    for place, (value, (up, down)) in enumerate(zip(values, plane_layout.layers(planes), strict=True)):
+        row, zero = value.reshape(-1), value.dtype.type(0 if shift is None else -shift[place])
+        for at in range(0, row.size, PIECE):
+            write_bits(up, at, row[at : at + PIECE] > zero)
+            write_bits(down, at, row[at : at + PIECE] < zero)
+    return planes
+
+
+def agreements(claim: Planes, drift: Planes, plane_layout: PlaneLayout) -> Row:
+    """Σ_h claim[h]·drift[h] of each layer, exact integers: agreeing entries minus opposing ones."""
+    rows = np.zeros(len(plane_layout.sizes), np.int64)
+    scratch = np.empty((2, min(SPAN, plane_layout.words)), np.uint64)
+    for words, layers, begins in plane_layout.spans:
+        up, down = claim[:, words]
+        rises, falls = drift[:, words]
+        here, there = scratch[:, : up.size]
+        np.bitwise_or(np.bitwise_and(up, rises, out=here), np.bitwise_and(down, falls, out=there), out=here)
+        counted = np.bitwise_count(here).astype(np.int8)
+        np.bitwise_or(np.bitwise_and(up, falls, out=here), np.bitwise_and(down, rises, out=there), out=here)
+        counted -= np.bitwise_count(here).view(np.int8)
+        rows[layers] += np.add.reduceat(counted, begins, dtype=np.int64)
+    return rows
+
+
+def sizes(claim: Planes, plane_layout: PlaneLayout, base: Planes | None = None) -> Row:
+    """Σ_h |claim[h] − base[h]| of each layer; without a base, the number of entries that are not zero."""
+    rows = np.zeros(len(plane_layout.sizes), np.int64)
+    for words, layers, begins in plane_layout.spans:
+        up, down = claim[:, words]
+        if base is None:
+            counted = np.bitwise_count(up | down).astype(np.int64)
+        else:
+            rises, falls = base[:, words]
+            counted = np.bitwise_count((up ^ rises) | (down ^ falls)).astype(np.int64)
+            counted += np.bitwise_count((up & falls) | (down & rises))  # from one end to the other is two
+        rows[layers] += np.add.reduceat(counted, begins)
+    return rows

@@ -1,0 +1,55 @@
+"""The compiled kernels, when they are there: got ready in the background, so that nobody waits for a compiler.
+
+Until then, and where numba is not installed, NumPy does the same work to the same bits.
+"""
+
+import atexit
+import importlib.util
+import logging
+import threading
+from types import ModuleType
+
+WORTHWHILE = 1 << 16  # entries of a model below which neither machine code nor threads pay
+
+_log = logging.getLogger("fedcoast")
+
+_ready: dict[str, ModuleType] = {}
+_threads: dict[str, threading.Thread] = {}
+_starting = threading.Lock()
+_leaving = threading.Event()
+
+
+def kernels(kind: str, wait: bool = False) -> ModuleType | None:
+    """`formulas.compiled`, ready for "float32" or "float64"; None, and soon ready, if it is not."""
+    if kind in _ready:
+        return _ready[kind]
+    with _starting:
+        if kind not in _threads and importlib.util.find_spec("numba") is not None:
+            _threads[kind] = threading.Thread(target=_prepare, args=(kind,), name=f"compile {kind}", daemon=True)
+            _threads[kind].start()
+    if wait and kind in _threads:
+        _threads[kind].join()
+    return _ready.get(kind)
+
+
+def _prepare(kind: str) -> None:
+    try:
+        module = importlib.import_module("fedcoast.kernels.compiled")
+        if importlib.import_module("numba.core.config").DISABLE_JIT:
+            return
+        for _ in module.steps(kind):
+            if _leaving.is_set():
+                return
+        _ready[kind] = module
+    except Exception as error:
+        _log.warning(
+            "the compiled kernels are not to be had, NumPy does their work (%s: %s)", type(error).__name__, error
+        )
+
+
+@atexit.register
+def _leave() -> None:
+    """No thread may be inside the compiler when the interpreter is taken down: wait for the kernel at hand."""
+    _leaving.set()
+    for thread in _threads.values():
+        thread.join()

@@ -1,0 +1,120 @@
+"""One published method, one file. METHODS names them all, with what each needs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from fedcoast.methods.base import Assessor
+from fedcoast.methods.baselines.chance import Chance
+from fedcoast.methods.baselines.constant import Constant
+from fedcoast.methods.baselines.size import Size
+from fedcoast.methods.coalition.banzhaf import Banzhaf
+from fedcoast.methods.coalition.beta_shapley import BetaShapley
+from fedcoast.methods.coalition.comfedsv import ComFedSV
+from fedcoast.methods.coalition.dig_fl import DIGFL
+from fedcoast.methods.coalition.fedsv import FedSV
+from fedcoast.methods.coalition.gtg import GTGShapley
+from fedcoast.methods.coalition.individual import Individual
+from fedcoast.methods.coalition.least_core import LeastCore
+from fedcoast.methods.coalition.leave_one_out import LeaveOneOut
+from fedcoast.methods.coalition.multi_round import MultiRound
+from fedcoast.methods.coalition.one_round import OneRound
+from fedcoast.methods.coalition.shapley import Shapley
+from fedcoast.methods.coalition.tmc import TMCShapley
+from fedcoast.methods.coalition.utility import Evaluator, Utility
+from fedcoast.methods.coast.coast import CoAst
+from fedcoast.methods.research_code.cgsv import CGSVResearchCode
+from fedcoast.methods.research_code.fed_pca import FedPCAResearchCode
+from fedcoast.methods.research_code.shapley import ShapleyResearchCode
+from fedcoast.methods.similarity.cgsv import CGSV
+from fedcoast.methods.similarity.cosine import Cosine
+from fedcoast.methods.similarity.fed_pca import FedPCA
+from fedcoast.methods.similarity.norm import Norm
+from fedcoast.methods.similarity.shapfed import ShapFed
+
+Need = Literal["utility", "gradient", "classifier head", "weights", "full participation"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """How to make an assessor, what it measures in a few words, and what it cannot do without."""
+
+    make: Callable[..., Assessor]
+    measures: str
+    needs: tuple[Need, ...] = ()
+
+
+METHODS: dict[str, Method] = {
+    "coast": Method(
+        CoAst,
+        "agreement of a client's votes with where the global model moves next, less half of that with whence it came",
+    ),
+    "fed-pca": Method(FedPCA, "how well quantised updates predict those of peers"),
+    "fed-pca-exact": Method(partial(FedPCA, penalty="exact"), "Fed-PCA with the exact penalty instead of a drawn one"),
+    "fed-pca-research-code": Method(FedPCAResearchCode, "Fed-PCA as the public CoAst research code computes it"),
+    "cgsv": Method(CGSV, "moving average of the cosine with the common update"),
+    "cgsv-exact": Method(partial(CGSV, game="exact"), "CGSV with the Shapley value of its cosine game"),
+    "cgsv-research-code": Method(CGSVResearchCode, "CGSV as the public CoAst research code computes it"),
+    "shapfed": Method(ShapFed, "moving average of the class-wise cosine of the head's update", ("classifier head",)),
+    "cosine": Method(Cosine, "sum of cosines with the mean update"),
+    "norm": Method(Norm, "sum of the lengths of the updates"),
+    "size": Method(Size, "the weights of the aggregation, usually the amount of data", ("weights",)),
+    "shapley": Method(Shapley, "what a client adds to the coalitions of a round, every size alike", ("utility",)),
+    "shapley-research-code": Method(
+        ShapleyResearchCode, "SV as the public CoAst research code computes it", ("utility",)
+    ),
+    "fedsv": Method(FedSV, "Shapley value among those heard in a round", ("utility",)),
+    "comfedsv": Method(ComFedSV, "Shapley value of every round, unheard coalitions completed", ("utility",)),
+    "tmc-shapley": Method(TMCShapley, "Shapley value from random orders of joining, cut short", ("utility",)),
+    "gtg-shapley": Method(GTGShapley, "Shapley value from guided orders of joining, cut short", ("utility",)),
+    "multi-round": Method(MultiRound, "Shapley share of what each round gained (MR)", ("utility",)),
+    "lambda-multi-round": Method(
+        partial(MultiRound, decay=0.95), "the same with later rounds counting for less (λ-MR)", ("utility",)
+    ),
+    "one-round": Method(OneRound, "Shapley value of the training replayed by coalitions (OR)", ("utility",)),
+    "banzhaf": Method(Banzhaf, "what a client adds to the coalitions of a round, all alike", ("utility",)),
+    "beta-shapley": Method(
+        BetaShapley, "what a client adds to the coalitions of a round, small ones first", ("utility",)
+    ),
+    "least-core": Method(LeastCore, "payments no coalition of a round would much object to", ("utility",)),
+    "leave-one-out": Method(LeaveOneOut, "what the round's model loses without the client", ("utility",)),
+    "individual": Method(Individual, "what the round's model would gain from the client alone", ("utility",)),
+    "dig-fl": Method(DIGFL, "how far a client's update runs down the validation loss", ("gradient",)),
+    "chance": Method(Chance, "nothing: a random number for each client"),
+    "constant": Method(Constant, "nothing: the same for each client"),
+}
+
+__all__ = [
+    "CGSV",
+    "DIGFL",
+    "METHODS",
+    "Assessor",
+    "Banzhaf",
+    "BetaShapley",
+    "CGSVResearchCode",
+    "Chance",
+    "CoAst",
+    "ComFedSV",
+    "Constant",
+    "Cosine",
+    "Evaluator",
+    "FedPCA",
+    "FedPCAResearchCode",
+    "FedSV",
+    "GTGShapley",
+    "Individual",
+    "LeastCore",
+    "LeaveOneOut",
+    "Method",
+    "MultiRound",
+    "Need",
+    "Norm",
+    "OneRound",
+    "ShapFed",
+    "Shapley",
+    "ShapleyResearchCode",
+    "Size",
+    "TMCShapley",
+    "Utility",
+]

@@ -1,0 +1,169 @@
+"""What every method has in common: it is shown rounds, and can be asked for its answer at any time."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from fedcoast.errors import BadFile, BadRound, BadSetting, Client, FedcoastError
+from fedcoast.methods.assessment import Assessment
+from fedcoast.methods.ledger import Credits, Ledger, totals
+from fedcoast.rounds.arrays import Array, read
+from fedcoast.rounds.round import Policy, Round, check_policy
+from fedcoast.rounds.schema import ModelSchema
+from fedcoast.storage.tensors import read_tensors, write_tensors
+
+STATE_FORMAT = "fedcoast-state"
+STATE_VERSION = 1
+
+Uploads = Iterator[tuple[Client, dict[str, Array]]]
+
+
+class Observer(Protocol):
+    """Anything that wants to see rounds."""
+
+    def observe(self, round: Round, /) -> None: ...
+
+
+class Assessor(ABC):
+    """An observer that can be asked for its `Assessment`. It looks; it never trains and never edits a model.
+
+    `observe` takes a round whole or not at all: when it raises, the assessor is as it was before, and the
+    round may be mended and shown again. An upload that cannot be used goes to "quarantine" (the client is left out of
+    that round, logged and counted) or raises, as `bad_uploads` says.
+
+    A method says what it draws from a round (`_take`), its `settings`, and, if it remembers more than its credits,
+    how that survives (`_state`, `_restore`). A score is the sum of the client's credits unless `_scores` says else.
+    """
+
+    method: ClassVar[str]
+    takes_ballots: ClassVar[bool] = False  # whether rounds that hold ballots instead of whole uploads will do
+    remembers_everything: ClassVar[bool] = False  # whether its state has to grow with every round
+    credits_absent: ClassVar[bool] = False  # whether it infers what a client would have given in rounds it missed
+
+    def __init__(self, bad_uploads: Policy = "quarantine") -> None:
+        check_policy(bad_uploads)
+        self.bad_uploads = bad_uploads
+        self.last_round: int | None = None
+        self._schema: ModelSchema | None = None
+        self._ledger = Ledger()
+
+    def observe(self, round: Round, /) -> None:
+        """Look at one round; numbers must increase, and the model must keep its layers."""
+        if self.last_round is not None and round.number <= self.last_round:
+            raise BadRound(f"round numbers must increase; got {round.number} after {self.last_round}")
+        if round.pruned is not None and not self.takes_ballots:
+            raise BadSetting(
+                f"round {round.number} holds ballots of keep={round.pruned} only; {self.method} needs the whole"
+                " uploads. Record them whole, or ask CoAst, which can do with ballots"
+            )
+        schema = round.schema()
+        if self._schema is not None:
+            if change := self._schema.differs(schema):
+                raise BadRound(f"round {round.number}: the model changed its layers: {change}; start a new assessor")
+            schema = self._schema  # in the order of the first round, whatever order this one came in
+        quarantined: dict[Client, str] = {}
+        credits = self._take(round, schema, round.uploads(schema, self.bad_uploads, quarantined))
+        self._ledger.enter(round.number, round.clients, quarantined, credits)
+        self._schema = schema
+        self.last_round = round.number
+
+    @abstractmethod
+    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        """Look at a round and return the credits that it makes final, by round and client.
+
+        `uploads` yields the clients whose models can be used, one at a time; draw each before the next. Change nothing
+        of your own before all is computed: whatever raises leaves the assessor as it was.
+        """
+
+    @property
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """Every option with its value, as JSON has it."""
+
+    def assessment(self) -> Assessment:
+        """The answer so far."""
+        credits = self._credits()
+        scores, seen = totals(self._counted(credits), self._ledger.clients)
+        return Assessment(
+            method=self.method,
+            scores=self._scores(scores),
+            credits=credits,
+            pending=self._pending(),
+            seen=seen,
+            quarantined={number: dict(names) for number, names in self._ledger.quarantined.items()},
+            settings=self._all_settings(),
+        )
+
+    def _credits(self) -> Credits:
+        """The credits to report."""
+        return {number: dict(of) for number, of in self._ledger.credits.items()}
+
+    def _counted(self, credits: Credits) -> Credits:
+        """Those of them that the scores count."""
+        return credits
+
+    def _pending(self) -> tuple[int, ...]:
+        """The rounds whose credit is not final."""
+        return ()
+
+    def _scores(self, sums: dict[Client, float]) -> dict[Client, float]:
+        """From sums of credits to scores."""
+        return sums
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """What must survive the process beyond the credits: facts for JSON, and arrays."""
+        return {}, {}
+
+    def _restore(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
+        """Take up what `_state` gave. Change nothing before everything was read."""
+        if facts or arrays:
+            raise BadFile(f"{self.method} remembers nothing beyond its credits; this state holds more")
+
+    def _all_settings(self) -> dict[str, Any]:
+        return {**self.settings, "bad_uploads": self.bad_uploads}
+
+    def save(self, path: str | Path) -> None:
+        """Write the state to one file, whole or not at all. It is no pickle."""
+        facts, arrays = self._state()
+        header = {
+            "format": STATE_FORMAT,
+            "version": STATE_VERSION,
+            "method": self.method,
+            "settings": self._all_settings(),
+            "last_round": self.last_round,
+            "layout": None if self._schema is None else self._schema.to_json(),
+            "ledger": self._ledger.to_json(),
+            "facts": facts,
+        }
+        write_tensors(Path(path), {name: (array, array.dtype.name) for name, array in arrays.items()}, header)
+        self._saved()
+
+    def _saved(self) -> None:  # noqa: B027 (most have nothing to do)
+        """What `_state` gave is on disk, so that what an earlier state needed may go."""
+
+    def restore(self, path: str | Path) -> None:
+        """Go on where a saved assessor of the same method and settings stood."""
+        tensors, header = read_tensors(Path(path))
+        form = (header.get("format"), header.get("version")) if isinstance(header, dict) else None
+        if form != (STATE_FORMAT, STATE_VERSION):
+            raise BadFile(f"{path} holds no state of an assessor that this version of fedcoast can read")
+        try:
+            self._check_settings(path, {"method": header["method"], **header["settings"]})
+            ledger, last_round = Ledger.from_json(header["ledger"]), header["last_round"]
+            schema = None if header["layout"] is None else ModelSchema.from_json(header["layout"])
+            self._restore(header["facts"], {name: read(array)[0] for name, array in tensors.items()})
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            if isinstance(error, FedcoastError):
+                raise
+            raise BadFile(f"{path} is not as an assessor saves it ({error!r}); it was altered") from error
+        self._ledger, self.last_round, self._schema = ledger, last_round, schema
+
+    def _check_settings(self, path: str | Path, theirs: dict[str, Any]) -> None:
+        mine = {"method": self.method, **self._all_settings()}
+        for option in (*mine, *theirs):
+            if mine.get(option) != theirs.get(option):
+                raise BadSetting(
+                    f"{path} was saved with {option}={theirs.get(option)!r}; this assessor has"
+                    f" {option}={mine.get(option)!r}. Make it with the same settings"
+                )

@@ -1,0 +1,1 @@
+"""Baselines: what a method must beat."""

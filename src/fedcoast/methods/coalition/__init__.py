@@ -1,0 +1,1 @@
+"""Methods that value coalitions of clients by a utility."""

@@ -1,0 +1,132 @@
+"""ComFedSV: Shapley values of what every coalition would have gained in every round, heard or not.
+
+    matrix   𝒰_{t,S} = U(θ_S^t) − U(Θ^{t−1}), known where all of S took part in round t
+    complete 𝒰̂ = W·H of low rank, nearest to the known entries
+    credit   φ_i^t = the Shapley value of client i in the game 𝒰̂_t, also in rounds it was not heard
+    score    φ_i = Σ_t φ_i^t
+
+Paper: Fan, Fang, Zhou, Pei, Friedlander, Liu, Zhang, "Improving Fairness for Data Valuation in Horizontal Federated
+Learning", ICDE 2022 (arXiv 2109.09046).
+Needs: a utility, and everyone together in at least one round; made for partial participation.
+Cost: 2^m evaluations a round of m clients, and a matrix of rounds × 2^N numbers completed for each answer.
+Deviations: the authors' rank, ridge and solver are not known to us: rank min(3, rounds), ridge a thousandth of the
+mean |𝒰|, 500 sweeps of alternating least squares from positive factors. No permutation columns for many clients.
+Every round's credits may move with each round that follows, so none is ever final.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from fedcoast.errors import BadRound, BadSetting, Client
+from fedcoast.kernels.completion import complete
+from fedcoast.methods.base import Uploads
+from fedcoast.methods.coalition.coalition_models import Denominator
+from fedcoast.methods.coalition.game import GameAssessor, RoundGame, Weights
+from fedcoast.methods.coalition.games import Values, members, shapley
+from fedcoast.methods.coalition.utility import Evaluator, Utility
+from fedcoast.methods.ledger import Credits
+from fedcoast.methods.option_checks import check_count, is_number
+from fedcoast.rounds.arrays import Array
+from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
+from fedcoast.rounds.round import Policy, Round
+from fedcoast.rounds.schema import ModelSchema
+
+Row = tuple[tuple[Client, ...], Values]  # who was heard, and what their coalitions gained
+
+
+class ComFedSV(GameAssessor):
+    """Completed utilities.
+
+    rank    of the completed matrix; None is 3, or the number of rounds if that is less
+    ridge   how much large factors cost; None is a thousandth of the mean known |𝒰|
+    sweeps  of the completion, at most
+    utility, weights, denominator, force as in `fedcoast.methods.coalition.game`.
+    """
+
+    method = "comfedsv"
+    remembers_everything = True
+    credits_absent = True
+
+    def __init__(
+        self,
+        utility: Utility | Evaluator,
+        rank: int | None = None,
+        ridge: float | None = None,
+        sweeps: int = 500,
+        weights: Weights = "round",
+        denominator: Denominator = "renormalise",
+        force: bool = False,
+        bad_uploads: Policy = "quarantine",
+    ) -> None:
+        super().__init__(utility, weights, denominator, force, bad_uploads)
+        if rank is not None:
+            check_count("rank", rank, 1, "of the completed matrix")
+        if ridge is not None and (not is_number(ridge) or ridge <= 0):
+            raise BadSetting(f"ridge must be a positive number, or None; got {ridge!r}")
+        check_count("sweeps", sweeps, 1, "of the completion")
+        self.rank, self.ridge, self.sweeps = rank, ridge, sweeps
+        self._rows: dict[int, Row] = {}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {**super().settings, "rank": self.rank, "ridge": self.ridge, "sweeps": self.sweeps}
+
+    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        self._check_players(len({*self._clients(), *round.clients}), f"with round {round.number} there are")
+        game = self._game(round, schema, uploads)
+        gains = self._values(game)
+        self.evaluations += len(game.asked)
+        self._rows = {**self._rows, round.number: (game.clients, gains)}
+        return {}
+
+    def _values(self, game: RoundGame) -> Values:
+        """The round's row of the matrix, over the coalitions of those heard."""
+        worths = game.table()
+        return np.asarray(worths - worths[0])
+
+    def _clients(self) -> tuple[Client, ...]:
+        return in_order({client for heard, _ in self._rows.values() for client in heard})
+
+    def _credits(self) -> Credits:
+        clients = self._clients()
+        if not clients:
+            return {}
+        known = self._matrix(clients)
+        ridge = self.ridge or 1e-3 * float(np.nanmean(np.abs(known)))
+        completed = complete(known, self.rank or min(3, len(known)), ridge, self.sweeps)
+        games = np.column_stack([np.zeros(len(completed)), completed])  # nobody gains nothing, by definition
+        return {
+            number: dict(zip(clients, shapley(game).tolist(), strict=True))
+            for number, game in zip(self._rows, games, strict=True)
+        }
+
+    def _matrix(self, clients: tuple[Client, ...]) -> Values:
+        """A row a round, a column a coalition but ∅; NaN where not all of it was heard."""
+        seats = {client: seat for seat, client in enumerate(clients)}
+        matrix = np.full((len(self._rows), 2 ** len(clients) - 1), np.nan)
+        for place, (heard, gains) in enumerate(self._rows.values()):
+            for coalition in range(1, len(gains)):
+                column = sum(1 << seats[heard[player]] for player in members(coalition))
+                matrix[place, column - 1] = gains[coalition]
+        unheard = np.isnan(matrix).all(axis=0)
+        if unheard.any():
+            group = [clients[seat] for seat in members(int(unheard.argmax()) + 1)]
+            raise BadRound(
+                f"not everyone was heard: ComFedSV needs a round in which all clients take part, and {group} never"
+                " were in one together. Show such a round, or use fedsv"
+            )
+        return matrix
+
+    def _pending(self) -> tuple[int, ...]:
+        return tuple(self._rows)
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        rows = [[number, [client_to_json(client) for client in heard]] for number, (heard, _) in self._rows.items()]
+        return {"rows": rows}, {f"gains.{place}": gains for place, (_, gains) in enumerate(self._rows.values())}
+
+    def _restore(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
+        self._rows = {
+            int(number): (tuple(client_from_json(client) for client in heard), arrays[f"gains.{place}"])
+            for place, (number, heard) in enumerate(facts["rows"])
+        }

@@ -1,0 +1,109 @@
+"""DIG-FL: how much a client's update lowers the validation loss, to first order.
+
+    credit   φ_i^t = w_i·⟨∇L(Θ^{t−1}), Θ^{t−1} − θ_i^t⟩, w the shares of the aggregation;
+             "share": max(0, ⟨…⟩) / (Σ_j max(0, ⟨…⟩_j) + 1e-5), without w
+    score    φ_i = Σ_t φ_i^t
+
+Paper: Wang, Zhang, Li, You, Cheng, "Efficient Participant Contribution Evaluation for Horizontal and Vertical Federated
+Learning", ICDE 2022.
+Needs: a utility with the gradient of the validation loss; no full participation.
+Cost: one gradient a round, and O(rounds · clients · parameters).
+Deviations: without the paper's variant with a Hessian. "raw" keeps the sign, and a round's credits add up to what
+the mean of the updates gains to first order; "share" is the official code's. A zero update is worth 0 exactly.
+Blind to curvature, so weak for large steps, and to redundancy.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from fedcoast.errors import BadSetting, Client
+from fedcoast.kernels.directions import chunks, dot
+from fedcoast.methods.base import Assessor, Uploads
+from fedcoast.methods.coalition.game import Weights
+from fedcoast.methods.coalition.utility import Differentiable, Evaluator
+from fedcoast.methods.ledger import Credits
+from fedcoast.methods.option_checks import check_word
+from fedcoast.methods.updates import pick, shares
+from fedcoast.rounds.arrays import Array, read
+from fedcoast.rounds.round import Policy, Round
+from fedcoast.rounds.schema import ModelSchema
+
+Form = Literal["raw", "share"]
+
+
+class DIGFL(Assessor):
+    """First-order gains.
+
+    utility  one with a method `gradient`: model -> the gradient of the validation loss, by layer name
+    form     "raw", signed, or "share", each round's positive part divided by its sum
+    weights  w of the raw form: as in the "round"'s own aggregation (alike where it does not say), or "uniform"
+
+    `evaluations` counts the gradients.
+    """
+
+    method = "dig-fl"
+
+    def __init__(
+        self,
+        utility: Differentiable | Evaluator,
+        form: Form = "raw",
+        weights: Weights = "round",
+        bad_uploads: Policy = "quarantine",
+    ) -> None:
+        super().__init__(bad_uploads)
+        check_word("form", form, ("raw", "share"))
+        check_word("weights", weights, ("round", "uniform"))
+        own = Evaluator.of(utility)
+        if not isinstance(own.utility, Differentiable):
+            raise BadSetting(
+                "dig-fl needs a utility with a method gradient(model) that gives the gradient of the validation loss by"
+                f" layer name; {own.name} has none. A run of the lab has one: fedcoast.simulation.utility.utility_for"
+            )
+        self.utility: Differentiable = own.utility
+        self.form, self.weights = form, weights
+        self.evaluations = 0
+        self._name = own.name
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"utility": self._name, "form": self.form, "weights": self.weights}
+
+    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        model = round.read_start(schema)
+        start = pick(model, schema.voting)
+        slopes = self._gradient(model, schema, round.number)
+        gains = {client: dot(chunks(slopes), chunks(start, pick(local, schema.voting))) for client, local in uploads}
+        if self.form == "share":
+            return {round.number: _positive_shares(gains)}
+        even = dict.fromkeys(gains, 1 / len(gains)) if gains else {}
+        weights = shares(round, tuple(gains)) if self.weights == "round" else even
+        return {round.number: {client: weights[client] * gain for client, gain in gains.items()}}
+
+    def _gradient(self, model: dict[str, Array], schema: ModelSchema, number: int) -> list[Array]:
+        given = self.utility.gradient(model)
+        self.evaluations += 1
+        slopes = []
+        for entry in schema.voting:
+            if entry.name not in given:
+                raise BadSetting(f"the utility's gradient must have every layer; {entry.name!r} is missing")
+            slope, _ = read(given[entry.name])
+            if slope.shape != entry.shape or not np.isfinite(slope).all():
+                raise BadSetting(
+                    f"the utility's gradient of layer {entry.name!r} must be finite and of shape {entry.shape};"
+                    f" in round {number} it is of shape {slope.shape}"
+                    f" with {int((~np.isfinite(slope)).sum())} entries that are not finite"
+                )
+            slopes.append(slope)
+        return slopes
+
+
+def _positive_shares(gains: Mapping[Client, float]) -> dict[Client, float]:
+    """
+    >>> {client: round(share, 6) for client, share in _positive_shares({"a": 3.0, "b": 1.0, "c": -5.0}).items()}
+    {'a': 0.749998, 'b': 0.249999, 'c': 0.0}
+    """
+    kept = {client: max(0.0, gain) for client, gain in gains.items()}
+    total = sum(kept.values()) + 1e-5
+    return {client: gain / total for client, gain in kept.items()}

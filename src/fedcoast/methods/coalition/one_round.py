@@ -1,0 +1,174 @@
+"""OR: one Shapley value for the whole training, of models put together afterwards from what each client had sent.
+
+    replay   θ_S^t = θ_S^{t−1} + Σ_{i∈S∩I_t} w_i·Δ_i^t / Σ_{j∈S∩I_t} w_j,  θ_S^0 = Θ^0
+    score    the Shapley value of v(S) = U(θ_S^T) after the last round T
+
+Paper: Song, Tong, Wei, "Profit Allocation for Federated Learning", IEEE Big Data 2019 (OR).
+Needs: a utility; no full participation.
+Cost: 2^N evaluations in all, made when the answer is asked for; one sum of updates for each client, or more (below).
+Deviations: exact for any participation and weights, and without a model for each of the 2^N coalitions: the replay
+is linear in the updates, so rounds in which the same clients took part with the same relative weights need one sum
+for each client. Each other mix of participants and weights costs its own sums. Entries that nobody trains are those
+of the members' last round. The replay drifts away from what S would have trained, since updates were made at the
+real Θ; that is OR. The credit of the whole training stands at the last round, and is not final while rounds follow.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fedcoast.errors import Client
+from fedcoast.methods.base import Uploads
+from fedcoast.methods.coalition.coalition_models import Denominator, merge, replay
+from fedcoast.methods.coalition.game import UtilityAssessor, Weights
+from fedcoast.methods.coalition.games import members, shapley, tabulate
+from fedcoast.methods.coalition.utility import Evaluator, Utility
+from fedcoast.methods.ledger import Credits
+from fedcoast.rounds.arrays import Array
+from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
+from fedcoast.rounds.round import Policy, Round
+from fedcoast.rounds.schema import ModelSchema
+
+Arrays = dict[str, Array]
+Mix = tuple[tuple[Client, float], ...]  # who took part, and how heavy
+
+
+@dataclass(frozen=True, eq=False)
+class _History:
+    """All that a replay needs; another round makes another one."""
+
+    origin: Arrays
+    sums: Mapping[Mix, Mapping[Client, Arrays]] = field(default_factory=dict)
+    carried: Mapping[Client, tuple[int, float, Arrays]] = field(default_factory=dict)  # last round, weight, entries
+
+    @property
+    def clients(self) -> tuple[Client, ...]:
+        return in_order(self.carried)
+
+
+class OneRound(UtilityAssessor):
+    """utility, weights, denominator, force as in `fedcoast.methods.coalition.game`."""
+
+    method = "one-round"
+    credits_absent = True  # the one credit there is stands for all rounds
+    remembers_everything = True  # at worst: when no two rounds have the same participants and weights
+
+    def __init__(
+        self,
+        utility: Utility | Evaluator,
+        weights: Weights = "round",
+        denominator: Denominator = "renormalise",
+        force: bool = False,
+        bad_uploads: Policy = "quarantine",
+    ) -> None:
+        super().__init__(utility, weights, denominator, force, bad_uploads)
+        self._history: _History | None = None
+        self._valued: tuple[_History | None, dict[Client, float]] = (None, {})
+
+    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        start = round.read_start(schema)
+        history = self._history or _History({name: array.copy() for name, array in start.items()})
+        trained = [entry.name for entry in schema.voting]
+        others = [name for name in start if name not in set(trained)]
+        moved: dict[Client, Arrays] = {}
+        carried: dict[Client, Arrays] = {}
+        for client, model in uploads:
+            with np.errstate(over="ignore"):
+                moved[client] = {name: model[name].astype(np.float64) - start[name] for name in trained}
+            carried[client] = {name: model[name].copy() for name in others}
+        self._check_players(len({*history.carried, *moved}), f"with round {round.number} there are")
+        weights = dict(zip(moved, self._weights(round, tuple(moved)), strict=True))
+        mix = tuple(weights.items())
+        for client, before in history.sums.get(mix, {}).items():
+            for name, total in before.items():
+                moved[client][name] = np.asarray(moved[client][name] + total)
+        self._history = _History(
+            history.origin,
+            {**history.sums, mix: moved} if moved else history.sums,
+            {**history.carried, **{c: (round.number, weights[c], carried[c]) for c in moved}},
+        )
+        return {}
+
+    def _credits(self) -> Credits:
+        history = self._history
+        if history is None or self.last_round is None:
+            return {}
+        if self._valued[0] is not history:
+            self._valued = (history, self._value(history))
+        return {self.last_round: dict(self._valued[1])}
+
+    def _pending(self) -> tuple[int, ...]:
+        return () if self.last_round is None else (self.last_round,)
+
+    def _value(self, history: _History) -> dict[Client, float]:
+        clients = history.clients
+        if not clients:
+            return {}
+        seats = {client: seat for seat, client in enumerate(clients)}
+        legs = [{seats[client]: (weight, history.sums[mix][client]) for client, weight in mix} for mix in history.sums]
+
+        def models(coalitions: Sequence[int]) -> Iterator[Arrays]:
+            for coalition in coalitions:
+                model = replay(history.origin, legs, coalition, self.denominator)
+                yield {**model, **_carried(history, [clients[seat] for seat in members(coalition)])}
+
+        table = tabulate(
+            lambda coalitions: self.evaluator.worths(
+                history, coalitions, models, lambda place: f"the replay of {[clients[seat] for seat in members(place)]}"
+            ),
+            len(clients),
+        )
+        self.evaluations += len(table)
+        return dict(zip(clients, shapley(table).tolist(), strict=True))
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        history = self._history
+        if history is None:
+            return {}, {}
+        names = list(history.origin)
+        arrays = {f"origin.{names.index(name)}": array for name, array in history.origin.items()}
+        for place, of in enumerate(history.sums.values()):
+            for seat, model in enumerate(of.values()):
+                arrays.update({f"sum.{place}.{seat}.{names.index(name)}": array for name, array in model.items()})
+        for seat, client in enumerate(history.clients):
+            model = history.carried[client][2]
+            arrays.update({f"carried.{seat}.{names.index(name)}": array for name, array in model.items()})
+        mixes = [[[client_to_json(client), weight] for client, weight in mix] for mix in history.sums]
+        carried = [[client_to_json(c), *history.carried[c][:2]] for c in history.clients]
+        return {"layers": names, "mixes": mixes, "carried": carried}, arrays
+
+    def _restore(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
+        if not facts:
+            self._history = None
+            return
+        names = facts["layers"]
+
+        def model(prefix: str) -> Arrays:
+            places = range(len(names))
+            return {names[k]: arrays[f"{prefix}.{k}"] for k in places if f"{prefix}.{k}" in arrays}
+
+        mixes = [tuple((client_from_json(client), float(weight)) for client, weight in mix) for mix in facts["mixes"]]
+        self._history = _History(
+            model("origin"),
+            {
+                mix: {client: model(f"sum.{place}.{seat}") for seat, (client, _) in enumerate(mix)}
+                for place, mix in enumerate(mixes)
+            },
+            {
+                client_from_json(client): (int(number), float(weight), model(f"carried.{seat}"))
+                for seat, (client, number, weight) in enumerate(facts["carried"])
+            },
+        )
+
+
+def _carried(history: _History, group: Sequence[Client]) -> Arrays:
+    """The entries nobody trains: of the last round in which one of the group took part, merged over those who did."""
+    last = max((history.carried[client][0] for client in group), default=None)
+    present = [history.carried[client] for client in group if history.carried[client][0] == last]
+    if not present:
+        return {}
+    origin = {name: history.origin[name] for name in present[0][2]}
+    everyone = (1 << len(present)) - 1
+    return next(merge(origin, [model for *_, model in present], [weight for _, weight, _ in present], [everyone]))

@@ -1,0 +1,98 @@
+"""What a client says of every parameter (up, down, nothing), in planes: the targets of CoAst.
+
+What an idle client would say, the signs of the start, is the same for everyone: it is held once a round and valued
+once, rather than taken off each claim, which would then need more than two bits. Agreement is additive.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from fedcoast.kernels.aggregation import Step, mean_size
+from fedcoast.kernels.ballot_encoder import BallotEncoder
+from fedcoast.kernels.ballots import Floats, kept
+from fedcoast.kernels.bit_planes import PlaneLayout, Planes, signs_of
+from fedcoast.kernels.threads import ThreadPool
+
+Target = Literal["ballot", "pruned", "parameters", "update"]
+Small = Literal["one", "none", "raw"]
+
+
+class SignalExtractor:
+    """Reads claims and ballots off uploads of one layout; keeps the scratch for it from round to round."""
+
+    def __init__(self, plane_layout: PlaneLayout, keep: float, step: Step, target: Target, small: Small) -> None:
+        self.plane_layout, self.target, self.step = plane_layout, target, step
+        tiny = [too_small(size, keep) for size in plane_layout.sizes]
+        self.raw = [place for place, alone in enumerate(tiny) if alone and small == "raw"]
+        votes = [
+            (size if small == "raw" else int(small == "one")) if alone else kept(size, keep)
+            for size, alone in zip(plane_layout.sizes, tiny, strict=True)
+        ]
+        self.ballots = BallotEncoder(plane_layout, votes)
+        self.updates = BallotEncoder(plane_layout, plane_layout.sizes)
+
+    def round(self, start: Sequence[Floats]) -> "RoundSignals":
+        return RoundSignals(self, start)
+
+
+class RoundSignals:
+    """One round: the model that everyone started from, and what is worked out of it once."""
+
+    def __init__(self, by: SignalExtractor, start: Sequence[Floats]) -> None:
+        self._by, self._start = by, start
+        self.idle = signs_of(start, by.plane_layout) if by.target in ("pruned", "parameters") else None
+        self._stepped = None if by.target != "pruned" or by.step == "avg" else self._steps([by.step] * len(start))
+
+    def ballot(self, local: Sequence[Floats], threads: ThreadPool) -> Planes:
+        return self._by.ballots.cast(self._start, local, threads)
+
+    def claim(self, local: Sequence[Floats], ballot: Planes | None, threads: ThreadPool) -> Planes:
+        """The signs of the target; `ballot` is wanted for "ballot" and "pruned"."""
+        if self._by.target == "update":
+            return self._by.updates.cast(self._start, local, threads)
+        if self._by.target == "parameters":
+            return signs_of(local, self._by.plane_layout)
+        if ballot is None:
+            raise ValueError(f"the target {self._by.target!r} is read off a ballot")
+        return ballot if self._by.target == "ballot" else self._pruned(local, ballot)
+
+    def _pruned(self, local: Sequence[Floats], ballot: Planes) -> Planes:
+        """sgn(start + step · ballot), by choosing among the signs of start, start + step and start − step."""
+        plane_layout, idle = self._by.plane_layout, self.idle
+        stepped = self._stepped or self._steps(
+            [
+                mean_size(_voting(before, after, votes))
+                for before, after, votes in zip(self._start, local, plane_layout.layers(ballot), strict=True)
+            ]
+        )
+        (up, down), (risen, fallen) = ballot, stepped
+        claim: Planes = (risen & up) | (fallen & down) | (idle & ~(up | down))
+        for place in self._by.raw:
+            words = slice(*plane_layout.bounds[place : place + 2])
+            claim[:, words] = signs_of([local[place]], PlaneLayout((plane_layout.sizes[place],)))
+        return claim
+
+    def _steps(self, steps: Sequence[float]) -> tuple[Planes, Planes]:
+        with np.errstate(over="ignore"):  # a step too large for the type is infinite there, and its sign right
+            own = [layer.dtype.type(step) for layer, step in zip(self._start, steps, strict=True)]
+        return signs_of(self._start, self._by.plane_layout, own), signs_of(
+            self._start, self._by.plane_layout, [-s for s in own]
+        )
+
+
+def _voting(start: Floats, local: Floats, ballot: Planes) -> Floats:
+    """The updates that vote, in the order of the tensor."""
+    places = np.flatnonzero(np.unpackbits((ballot[0] | ballot[1]).view(np.uint8), count=start.size, bitorder="little"))
+    with np.errstate(over="ignore"):
+        return np.asarray(local.reshape(-1)[places] - start.reshape(-1)[places])
+
+
+def too_small(size: int, keep: float) -> bool:
+    """Whether the share is less than one entry.
+
+    >>> too_small(9, 0.1), too_small(10, 0.1)
+    (True, False)
+    """
+    return int(size * keep) == 0

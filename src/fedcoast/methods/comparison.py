@@ -1,0 +1,314 @@
+"""Methods held against each other: all shown the same rounds once, with what each of them costs."""
+
+import csv
+import io
+import json
+import math
+import time
+import tracemalloc
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from fedcoast.errors import BadSetting, Client, FedcoastError
+from fedcoast.methods.assessment import Assessment
+from fedcoast.methods.base import Assessor
+from fedcoast.methods.text import as_text, csv_row, printable
+from fedcoast.rounds.clients import client_to_json
+from fedcoast.rounds.round import Round
+from fedcoast.stats.ranking import kendall, spearman
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+
+FORMAT = "fedcoast-comparison"
+VERSION = 1
+_COSTS = ["seconds", "evaluations", "peak_bytes"]
+
+Correlation = Literal["spearman", "kendall"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The answers of several methods about the same rounds.
+
+    `assessments` has the answer of every method that could give one, by the name it was given; `errors` why the others
+    could not. `seconds` is the time a method took, reading the uploads included; `evaluations` how many models it
+    had judged by a utility, for those that have one; `peak_bytes` the most memory it held, if that was measured.
+    `truth` is the planted worth of each client, if there is one.
+    """
+
+    assessments: Mapping[str, Assessment]
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    evaluations: Mapping[str, int] = field(default_factory=dict)
+    peak_bytes: Mapping[str, int] = field(default_factory=dict)
+    errors: Mapping[str, str] = field(default_factory=dict)
+    truth: Mapping[Client, float] | None = None
+
+    @property
+    def clients(self) -> tuple[Client, ...]:
+        """Everyone who ever answered: the same for all methods."""
+        return next(iter(self.assessments.values())).clients if self.assessments else ()
+
+    def agreement(self, by: Correlation = "spearman") -> dict[str, dict[str, float]]:
+        """How alike any two methods rank the clients: Spearman's ρ or Kendall's τ_b; NaN beside a constant one."""
+        correlation = {"spearman": spearman, "kendall": kendall}[by]
+        scores = {name: [of.scores[client] for client in self.clients] for name, of in self.assessments.items()}
+        table: dict[str, dict[str, float]] = {name: {} for name in scores}
+        for one, row in table.items():
+            for other in scores:
+                row[other] = table[other][one] if one in table[other] else correlation(scores[one], scores[other])
+        return table
+
+    def spearman(self) -> dict[str, float]:
+        """How well each method finds the planted truth; empty where there is none for every client."""
+        truth = self.truth
+        if truth is None or not all(client in truth for client in self.clients):
+            return {}
+        return {name: assessment.spearman(truth) for name, assessment in self.assessments.items()}
+
+    def to_json(self) -> str:
+        """Everything, with null where a number is undefined."""
+        found = self.spearman()
+        return json.dumps(
+            {
+                "format": FORMAT,
+                "version": VERSION,
+                "clients": [client_to_json(client) for client in self.clients],
+                "planted": None if self.truth is None else [self.truth.get(client) for client in self.clients],
+                "methods": {
+                    name: {
+                        "assessment": json.loads(assessment.to_json()),
+                        "seconds": self.seconds.get(name),
+                        "evaluations": self.evaluations.get(name),
+                        "peak_bytes": self.peak_bytes.get(name),
+                        "spearman_with_planted": _known(found.get(name)),
+                    }
+                    for name, assessment in self.assessments.items()
+                },
+                "errors": dict(self.errors),
+                "agreement": {
+                    by: {one: {other: _known(value) for other, value in row.items()} for one, row in table.items()}
+                    for by, table in (("spearman", self.agreement()), ("kendall", self.agreement("kendall")))
+                },
+            },
+            indent=1,
+            allow_nan=False,
+        )
+
+    def to_csv(self) -> str:
+        """A row for each method and client, as `Assessment.to_csv` has them without the single rounds."""
+        lines: list[list[str]] = []
+        for name, assessment in self.assessments.items():
+            head, *rows = csv.reader(io.StringIO(assessment.to_csv(), newline=""))
+            keep = head.index("settings") + 1
+            lines = lines or [["method", *(column for column in head[:keep] if column != "method"), *_COSTS]]
+            place = head.index("method")
+            costs = [self.seconds.get(name, ""), self.evaluations.get(name, ""), self.peak_bytes.get(name, "")]
+            lines += [[name, *row[:place], *row[place + 1 : keep], *map(str, costs)] for row in rows]
+        return "".join(map(csv_row, lines))
+
+    def tables(self, width: int = 100) -> "list[RenderableType]":
+        """Scores and ranks, agreement of the methods and cost, for a terminal of so many characters."""
+        return [*self._scores(width), *self._agreements(width), *self._costs(width)] if self.assessments else []
+
+    def _scores(self, width: int) -> "list[RenderableType]":
+        """The rank of each client in brackets; the shorter list runs across."""
+        found = self.spearman()
+        clients = [printable(client) for client in self.clients]
+        ranks = {name: assessment.ranks for name, assessment in self.assessments.items()}
+        rows = {
+            name: [f"{assessment.scores[client]:.4g} ({ranks[name][client]})" for client in self.clients]
+            + ([_short(found[name])] if found else [])
+            for name, assessment in self.assessments.items()
+        }
+        heads = clients + (["planted order"] if found else [])
+        caption = "ranks in brackets" + ("; planted order: Spearman's ρ with it" if found else "")
+        if len(heads) <= len(rows):
+            return _grid("scores", heads, list(rows.items()), width, caption)
+        turned = [(head, [row[place] for row in rows.values()]) for place, head in enumerate(heads)]
+        return _grid("scores", list(rows), turned, width, caption)
+
+    def _agreements(self, width: int) -> "list[RenderableType]":
+        above, below = self.agreement("spearman"), self.agreement("kendall")
+        rows = []
+        for row, one in enumerate(above):
+            cells = [
+                "·" if row == column else _short(above[one][other] if row < column else below[one][other])
+                for column, other in enumerate(above)
+            ]
+            rows.append((f"{row + 1:>2} {one}", cells))
+        caption = "above the diagonal Spearman's ρ, below it Kendall's τ; – beside a constant"
+        heads = [str(place + 1) for place in range(len(rows))]
+        return _grid("agreement of the methods", heads, rows, width, caption, lines=False)
+
+    def _costs(self, width: int) -> "list[RenderableType]":
+        rows = []
+        for name in self.assessments:
+            judged = f"{self.evaluations[name]:,}" if name in self.evaluations else "–"
+            memory = [f"{self.peak_bytes[name] / 1e6:,.1f} MB"] if name in self.peak_bytes else []
+            rows.append((name, [f"{self.seconds.get(name, math.nan):.3f}", judged, *memory]))
+        heads = ["seconds", "models judged"] + (["peak memory"] if self.peak_bytes else [])
+        shared = "a model that several methods ask about may be judged once: the first to ask has the seconds"
+        return _grid("cost", heads, rows, width, shared if self.evaluations else "")
+
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
+        from rich.text import Text
+
+        yield from self.tables(options.max_width)
+        for name, reason in self.errors.items():
+            yield Text(f"no answer from {name}: {printable(reason)}")
+
+    def __str__(self) -> str:
+        return as_text(self)
+
+
+def compare(
+    rounds: Iterable[Round],
+    assessors: Mapping[str, Assessor],
+    truth: Mapping[Client, float] | None = None,
+    measure_memory: bool = False,
+    on_round: Callable[[Round], None] = lambda round: None,
+) -> Comparison:
+    """Show the rounds, once, to all of these assessors, and put their answers side by side.
+
+    A method that fails on a round is dropped with its reason, and never takes the others down. `measure_memory` also
+    follows what each method allocates in Python, which slows all of them down.
+
+    >>> from fedcoast import CoAst, Round
+    >>> from fedcoast.methods import Cosine
+    >>> import numpy as np
+    >>> zero, one = {"w": np.zeros(2)}, {"w": np.ones(2)}
+    >>> round = Round(1, start=zero, local={"helps": one, "idles": zero}, end={"w": np.ones(2) / 2})
+    >>> compare([round], {"cosine": Cosine()}).assessments["cosine"].ranking
+    ('helps', 'idles')
+    """
+    for name, assessor in assessors.items():
+        if not isinstance(name, str) or not isinstance(assessor, Assessor):
+            raise BadSetting(f"methods to compare are assessors by name; got {name!r}: {type(assessor).__name__}")
+    runners = {name: _Runner(assessor) for name, assessor in assessors.items()}
+    with _tracing(measure_memory):
+        for round in rounds:
+            for runner in runners.values():
+                runner.observe(round)
+            on_round(round)
+        for runner in runners.values():
+            runner.ask()
+    answered = {name: runner for name, runner in runners.items() if runner.error is None}
+    return Comparison(
+        assessments={name: runner.answer for name, runner in answered.items() if runner.answer is not None},
+        seconds={name: runner.seconds for name, runner in answered.items()},
+        evaluations={name: count for name, runner in answered.items() if (count := runner.evaluations) is not None},
+        peak_bytes={name: runner.peak for name, runner in answered.items()} if measure_memory else {},
+        errors={name: runner.error for name, runner in runners.items() if runner.error is not None},
+        truth=truth,
+    )
+
+
+class _Runner:
+    """One method on its way through the rounds, with a clock beside it."""
+
+    def __init__(self, assessor: Assessor) -> None:
+        self.assessor = assessor
+        self.answer: Assessment | None = None
+        self.error: str | None = None
+        self.seconds = 0.0
+        self.peak = 0
+        self._held = 0
+
+    @property
+    def evaluations(self) -> int | None:
+        count = getattr(self.assessor, "evaluations", None)
+        return count if isinstance(count, int) else None
+
+    def observe(self, round: Round) -> None:
+        self._run(lambda: self.assessor.observe(round), f"round {round.number}")
+
+    def ask(self) -> None:
+        self._run(self._answer, "its answer")
+
+    def _answer(self) -> None:
+        answer = self.assessor.assessment()
+        answer.to_json()  # what is no number would show only when the others' answers are written too
+        self.answer = answer
+
+    def _run(self, step: Callable[[], None], where: str) -> None:
+        if self.error is not None:
+            return
+        traced, begun = _traced(reset=True)[0], time.perf_counter()
+        try:
+            step()
+        except Exception as error:  # whatever it is, the others go on
+            told = str(error) if isinstance(error, FedcoastError) else f"{type(error).__name__}: {error}"
+            self.error = told if where in told else f"{where}: {told}"
+        self.seconds += time.perf_counter() - begun
+        after, peak = _traced()
+        self.peak = max(self.peak, self._held + peak - traced)
+        self._held += after - traced
+
+
+@contextmanager
+def _tracing(wanted: bool) -> Iterator[None]:
+    ours = wanted and not tracemalloc.is_tracing()
+    if ours:
+        tracemalloc.start()
+    try:
+        yield
+    finally:
+        if ours:
+            tracemalloc.stop()
+
+
+def _traced(reset: bool = False) -> tuple[int, int]:
+    """What Python holds now, and the most it held since the last reset; zeros unless tracing."""
+    if reset and tracemalloc.is_tracing():
+        tracemalloc.reset_peak()
+    return tracemalloc.get_traced_memory()
+
+
+def _grid(
+    title: str, heads: list[str], rows: list[tuple[str, list[str]]], width: int, caption: str, lines: bool = True
+) -> "list[RenderableType]":
+    """One table, or several below each other where its columns do not fit; each begins with the names of the rows."""
+    from rich.box import HEAVY_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    around = 3 if lines else 1
+    names = max(len(name) for name, _ in rows) + around + 1
+    blocks: list[list[int]] = [[]]
+    room = width - names
+    for place, head in enumerate(heads):
+        needs = max(len(head), *(len(cells[place]) for _, cells in rows)) + around
+        if blocks[-1] and needs > room:
+            blocks.append([])
+            room = width - names
+        blocks[-1].append(place)
+        room -= needs
+    parts: list[RenderableType] = [Text(title, style="bold")]
+    for block in blocks:
+        table = Table(box=HEAVY_HEAD if lines else None, padding=(0, 1) if lines else (0, 1, 0, 0))
+        table.add_column("", no_wrap=True)
+        for place in block:
+            table.add_column(Text(heads[place]), justify="right", no_wrap=True)
+        for name, cells in rows:
+            table.add_row(Text(name), *(Text(cells[place]) for place in block))
+        parts.append(table)
+    return [*parts, Text(f"{caption}\n" if caption else "", style="dim")]
+
+
+def _known(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else value
+
+
+def _short(value: float) -> str:
+    """Two decimals in four characters.
+
+    >>> _short(0.9), _short(-0.25), _short(1.0), _short(float("nan"))
+    ('+.90', '-.25', '+1.0', '–')
+    """
+    if math.isnan(value):
+        return "–"
+    text = f"{value:+.2f}"
+    return text[:4] if text[1] == "1" else text[0] + text[2:]

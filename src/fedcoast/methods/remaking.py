@@ -1,0 +1,34 @@
+"""An assessor made again from what an answer or a saved state says about it."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from fedcoast.errors import BadSetting
+from fedcoast.methods import METHODS
+from fedcoast.methods.base import Assessor
+
+
+def remade(method: str, settings: Mapping[str, Any]) -> Assessor:
+    """A fresh assessor of this method with exactly these settings; not every one can be had from a file alone.
+
+    >>> remade("coast", {**METHODS["coast"].make(horizon=5).assessment().settings}).settings["horizon"]
+    5
+    """
+    if not isinstance(method, str) or method not in METHODS:
+        raise BadSetting(f"{method!r} is no method of this fedcoast")
+    if {"utility", "gradient"} & set(METHODS[method].needs):
+        raise BadSetting(f"{method} needs validation data, which a recording does not hold")
+    options = dict(settings)
+    if str(options.get("layers")).startswith("function "):
+        raise BadSetting(f"layers were chosen by a {options['layers']}, which no file can hold")
+    try:
+        if isinstance(options.get("rounds"), list):
+            options["rounds"] = slice(*options["rounds"])
+        assessor = METHODS[method].make(**options)
+        same = json.loads(json.dumps(assessor.assessment().settings)) == dict(settings)
+    except (TypeError, ValueError, AttributeError) as error:  # a FedcoastError is a ValueError
+        raise BadSetting(f"{method} does not take these settings ({error})") from error
+    if not same:
+        raise BadSetting(f"{method} of this fedcoast has other settings than {dict(settings)!r}")
+    return assessor

@@ -1,0 +1,1 @@
+"""Methods as the public CoAst research code computes them, faults included."""

@@ -1,0 +1,38 @@
+"""CGSV as the public CoAst research code computes it, for whoever reproduces that paper's table: a plain cosine sum.
+
+    score    Σ_{t≥2} cos(Θ^t − Θ^{t−1}, θ_i^t − Θ^{t−1})
+
+Paper: the "CGSV" column of Wu et al., "CoAst", ACM MM 2024, table 1; code: github.com/2016312357/CoAst,
+src/baseline_CGSV.py.
+Needs: the clients' uploads and the global models; no validation data.
+Cost: O(rounds · clients · parameters).
+Deviations: from CGSV in everything but the cosine: no normalised updates, no moving average, no clamp; and the first
+round shown is skipped, because the code has no global model from before it. To compare methods, use `CGSV`.
+"""
+
+from typing import Any
+
+from fedcoast.kernels.directions import chunks, cosine
+from fedcoast.methods.base import Assessor, Uploads
+from fedcoast.methods.ledger import Credits
+from fedcoast.methods.updates import pick
+from fedcoast.rounds.round import Round
+from fedcoast.rounds.schema import ModelSchema
+
+
+class CGSVResearchCode(Assessor):
+    """The sum of cosines with the global movement, from the second round on."""
+
+    method = "cgsv-research-code"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {}
+
+    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        start = pick(round.read_start(schema), schema.voting)
+        end = pick(round.read_end(schema), schema.voting)
+        credits = {
+            client: cosine(chunks(end, start), chunks(pick(model, schema.voting), start)) for client, model in uploads
+        }
+        return {} if self.last_round is None else {round.number: credits}

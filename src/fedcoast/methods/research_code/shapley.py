@@ -1,0 +1,48 @@
+"""SV as the public CoAst research code computes it, for reproducing the paper's table; it is not the Shapley value.
+
+    credit   φ_i^t = mean over S ⊂ N∖i with 1 ≤ |S| ≤ N−2 of [v_t(S∪i) − v_t(S)]
+    score    φ_i = Σ_{t≥2} φ_i^t
+
+Paper: none; the repository 2016312357/CoAst, as of April 2025.
+Needs: a utility; that code has minus the test loss. At least three clients in a round, or all get 0.
+Cost: 2^N − 2 evaluations a round.
+Deviations: from the Shapley value, the code's own: it joins a client never to nobody and never to all others, weighs no
+coalition by its size, and skips the first round. From the code: the model is evaluated as the utility does it (the code
+leaves it in training mode, which changes nothing in networks without batch norm or dropout). Coalitions are unweighted.
+"""
+
+import numpy as np
+
+from fedcoast.methods.base import Uploads
+from fedcoast.methods.coalition.game import GameAssessor, RoundGame
+from fedcoast.methods.coalition.games import Values, everyone, research_code_shapley
+from fedcoast.methods.coalition.utility import Evaluator, Utility
+from fedcoast.methods.ledger import Credits
+from fedcoast.rounds.round import Policy, Round
+from fedcoast.rounds.schema import ModelSchema
+
+
+class ShapleyResearchCode(GameAssessor):
+    """`utility` and `force` as in `methods.coalition.game`; clients weigh alike, coalitions are renormalised."""
+
+    method = "shapley-research-code"
+
+    def __init__(self, utility: Utility | Evaluator, force: bool = False, bad_uploads: Policy = "quarantine") -> None:
+        super().__init__(utility, "uniform", "renormalise", force, bad_uploads)
+
+    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        if self.last_round is None:
+            self._check_players(len(round.clients), f"round {round.number} has")
+            for _ in uploads:  # who cannot be used is noted all the same
+                pass
+            return {}
+        return super()._take(round, schema, uploads)
+
+    def _values(self, game: RoundGame) -> Values:
+        players = game.players
+        if players < 3:
+            return np.zeros(players)
+        table = np.zeros(2**players)
+        wanted = range(1, everyone(players))
+        table[1:-1] = game(wanted)
+        return research_code_shapley(table)

@@ -1,0 +1,1 @@
+"""Methods that compare the directions of updates."""

@@ -1,0 +1,147 @@
+"""Fed-PCA: how much more a client's quantised update tells about its peers' on the same parameter than on others.
+
+    codes    x_i[p] ∈ {0, …, h−1}, the update of parameter p on one scale for all clients of the round
+    rule     Δ(a, b) = T(a, b) − T_i(a)·T_j(b) over one half of the parameters, for the tasks of the other half
+    task     Q_p = [Δ(x_i[p], x_j[p]) > 0] − [Δ(x_i[q], x_j[q′]) > 0],  q ≠ q′ of the same half as p
+    credit   Q_i = mean of Q_p over the bonus tasks p and the peers j
+    score    Σ_t Q_i^t
+
+Paper: Lv, Zheng, Luo, Wu, Tang, Hua, Jia, Lv, "Data-Free Evaluation of User Contributions in Federated Learning",
+WiOpt 2021.
+Needs: the clients' uploads; no validation data, no full participation. Two clients in a round at least: a round of
+one has no peer, is undefined, and gives no credit. Many more parameters than h² for the frequencies to mean something.
+Cost: O(rounds · clients · peers · (parameters + h²)); holds a round's codes, one byte a client and parameter.
+Deviations: the paper scores a round; the sum over rounds is what others compare by. A deterministic uniform
+quantiser instead of cpSGD's. `penalty="exact"` takes the mean over all pairs (q, q′) instead of drawing one: the same
+expectation with less noise. An update of zeros has one code, is correlated with nothing and scores 0.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from fedcoast.errors import BadRound, BadSetting, Client
+from fedcoast.kernels.ballots import Floats
+from fedcoast.kernels.directions import chunks
+from fedcoast.kernels.peer_prediction import (
+    Codes,
+    Places,
+    draw_pairs,
+    halves,
+    largest_share,
+    peer_score,
+    quantise,
+    spare_tasks,
+)
+from fedcoast.methods.base import Assessor, Uploads
+from fedcoast.methods.layer_selection import Layers, choose, describe
+from fedcoast.methods.ledger import Credits
+from fedcoast.methods.option_checks import check_count, check_seed, check_word, is_number
+from fedcoast.methods.updates import again, pick
+from fedcoast.rounds.round import Policy, Round
+from fedcoast.rounds.schema import ModelSchema
+
+Penalty = Literal["sampled", "exact"]
+Clip = float | Literal["quantile"]
+
+QUANTILE = 0.999
+
+
+class FedPCA(Assessor):
+    """The sum of a client's peer-prediction scores, each in [−1, 1].
+
+    levels   h, how many codes there are
+    clip     X, the size of update beyond which all are alike: a number, or "quantile", the 99.9 % quantile of the
+             sizes of all the round's updates
+    peers    m, how many others a client is compared with, drawn for each client; all where there are no more
+    bonus    |M1|, how many tasks earn a bonus; at most half of the parameters
+    penalty  "sampled", one pair of other tasks for each bonus task, or "exact", the mean over all pairs
+    seed     the number that, with the round's, decides every draw
+    layers   which tensors count: "all", "head", a pattern or several ("fc.*"), or a function of the name
+    """
+
+    method = "fed-pca"
+
+    def __init__(
+        self,
+        levels: int = 8,
+        clip: Clip = "quantile",
+        peers: int = 5,
+        bonus: int = 1000,
+        penalty: Penalty = "sampled",
+        seed: int = 0,
+        layers: Layers = "all",
+        bad_uploads: Policy = "quarantine",
+    ) -> None:
+        super().__init__(bad_uploads)
+        check_count("levels", levels, 2, "the codes an update may have")
+        if levels > 1024:
+            raise BadSetting(f"levels must be at most 1024, a table of its square is made; got {levels!r}")
+        if not (isinstance(clip, str) and clip == "quantile") and not (is_number(clip) and float(clip) > 0):
+            raise BadSetting(
+                f"clip must be a positive number, the largest update told apart, or 'quantile'; got {clip!r}"
+            )
+        check_count("peers", peers, 1, "the others a client is compared with")
+        check_count("bonus", bonus, 1, "the parameters that earn a bonus")
+        check_word("penalty", penalty, ("sampled", "exact"))
+        check_seed(seed)
+        describe(layers)
+        self.levels, self.clip, self.peers, self.bonus = levels, clip, peers, bonus
+        self.penalty, self.seed, self.layers = penalty, seed, layers
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {
+            "levels": self.levels,
+            "clip": self.clip,
+            "peers": self.peers,
+            "bonus": self.bonus,
+            "penalty": self.penalty,
+            "seed": self.seed,
+            "layers": describe(self.layers),
+        }
+
+    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        chosen = choose(self.layers, schema)
+        start = pick(round.read_start(schema), chosen)
+        if self.clip == "quantile":
+            clients: list[Client] = []
+
+            def sizes() -> Iterator[Floats]:
+                for client, model in uploads:
+                    clients.append(client)
+                    yield from chunks(pick(model, chosen), start)
+
+            most = len(round.clients) * sum(entry.size for entry in chosen)
+            bound, models = largest_share(sizes(), most, QUANTILE), again(round, schema, clients)
+        else:
+            bound, models = float(self.clip), uploads
+        codes = {
+            client: np.concatenate([quantise(p, bound, self.levels) for p in chunks(pick(model, chosen), start)])
+            for client, model in models
+        }
+        return {round.number: self._credit(round.number, codes)} if len(codes) > 1 else {}
+
+    def _credit(self, number: int, codes: Mapping[Client, Codes]) -> dict[Client, float]:
+        size = len(next(iter(codes.values())))
+        rng = np.random.default_rng([self.seed, number])
+        bonus = rng.choice(size, min(self.bonus, size // 2), replace=False)
+        credits = {}
+        for client in codes:
+            others = [other for other in codes if other != client]
+            if self.peers < len(others):
+                others = [others[place] for place in np.sort(rng.choice(len(others), self.peers, replace=False))]
+            scores = [self._compare(codes[client], codes[other], bonus, rng) for other in others]
+            credits[client] = sum(scores) / len(scores)
+        return credits
+
+    def _compare(self, first: Codes, second: Codes, bonus: Places, rng: np.random.Generator) -> float:
+        half = halves(first.size, rng)
+        if not len(bonus) or min(spare_tasks(half, bonus)) < 2:
+            raise BadRound(
+                f"Fed-PCA needs two parameters without bonus in each half of the model; {first.size} parameters, of"
+                f" which {len(bonus)} earn a bonus, are too few. Choose more layers or a smaller bonus"
+            )
+        pairs = draw_pairs(half, bonus, rng) if self.penalty == "sampled" else None
+        return peer_score(first, second, half, bonus, self.levels, pairs)

@@ -1,0 +1,85 @@
+"""What the numbers mean and what they do not, for someone who never heard of the method."""
+
+from fedcoast.reports.phrasing import percent
+from fedcoast.reports.report_data import ReportData
+
+SETTINGS = {
+    "keep": "share of each layer that votes",
+    "step": "how far a vote moves a parameter",
+    "horizon": "rounds of future that a credit needs",
+    "past": "how much of the agreement with earlier rounds is taken off",
+    "target": "what is compared with where the model went",
+    "drift": "where the model went, by its movement or by later votes",
+    "baseline": "whether an idle client’s score is taken off",
+    "layers": "layers that count",
+    "rounds": "valued rounds that count, first and last",
+    "tail": "the last rounds: left pending, or valued provisionally",
+    "ulps": "movement this small is rounding",
+    "small": "layers of which the share is less than one entry",
+    "bad_uploads": "what happens to an upload that cannot be used",
+}
+"""What CoAst's options are for, where a report lists them."""
+
+
+def meaning(account: ReportData) -> list[tuple[str, list[str]]]:
+    """Three chapters, each of a few paragraphs."""
+    return [
+        ("What was measured", _measured(account)),
+        ("How to read it", _reading(account)),
+        ("What it does not say", _limits(account)),
+    ]
+
+
+def _measured(account: ReportData) -> list[str]:
+    common = "In federated learning several clients train one shared model, without showing each other their data."
+    if account.method != "coast":
+        return [common, f"The method used here, {account.method}, measures {account.measures}."]
+    horizon, past = account.settings.get("horizon", "few"), account.settings.get("past", 0)
+    following = (
+        f" Agreement with where the model came from, over the {horizon} rounds before, is counted the same way, and"
+        f" {percent(past)} of it is taken off: who only follows is worth less than who leads."
+        if past
+        else ""
+    )
+    return [
+        f"{common} In each round every client sends back an improved copy, and the server mixes the copies into the"
+        " next shared model.",
+        "The method used here, CoAst, asks after each round: of the largest changes that a client proposed, how many"
+        f" pointed the way the shared model really moved over the next {horizon} rounds? Each one that did counts +1,"
+        f" each one that pointed the other way −1.{following} The sum is the client’s credit for that round; its score"
+        " adds up the credits of all rounds. No test data were used, and nobody’s data were seen.",
+        "The idea: a client with good data proposes what all the others will find useful later, too; noise and errors"
+        " point anywhere, and cancel out.",
+    ]
+
+
+def _reading(account: ReportData) -> list[str]:
+    said = ["The order is what counts. Twice the score does not mean twice the worth."]
+    if account.zero_is_idle:
+        said.append("Zero is what a client gets that sends the model back unchanged. Below zero is worse than that.")
+    if account.level is not None:
+        said.append(
+            f"Some of a score is luck. With {percent(account.level)} confidence its range holds what the same clients"
+            " would have got on average, had the luck of the rounds been drawn anew. Where two ranges overlap much, do"
+            " not insist on who is first."
+        )
+    said.append("A client that was absent has no credit for that round, and no penalty.")
+    if account.evens:
+        said.append(
+            "Rounds differ in what they give to everybody: “evened” is fairer to clients that missed some. It takes a"
+            " round to add the same to everybody, which is not quite so; of it, zero has no meaning."
+        )
+    return said
+
+
+def _limits(account: ReportData) -> list[str]:
+    return [
+        "Agreement is not quality as such. A client with rare but valuable data may disagree with the others and score"
+        " low; several clients with the same flaw pull the model with them and score high.",
+        "A low score is a reason to look, not proof of bad faith: noisy labels, a wrong setting and a broken camera"
+        " look alike.",
+        "The ranges know the ups and downs between the rounds of this one training. Other data, or another training"
+        " from another start, could differ by more.",
+        "Scores cannot be compared between federations, models or settings; ranks can, with care.",
+        "Whoever knows the method may try to please it. Use the scores beside contracts and inspection, not instead.",
+    ]

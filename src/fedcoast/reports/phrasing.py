@@ -1,0 +1,233 @@
+"""What a report says in words.
+
+A passage is text with clients in it, so that each form of report can show their names safely.
+"""
+
+import math
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from fedcoast.analysis.rewards import Rewards, amount
+from fedcoast.reports.report_data import ClientSummary, ReportData
+
+Passage = tuple[str | ClientSummary, ...]
+
+_MOST_NAMED = 8
+VERDICTS = {"helps": "helps", "hurts": "hurts", "unclear": "cannot be told", None: "–"}
+
+
+def isolated(text: str) -> str:
+    """Text that is written from right to left, kept apart from the direction of what stands around it.
+
+    >>> isolated("plain"), isolated("אב") == "\u2068אב\u2069"
+    ('plain', True)
+    """
+    from_right = any(unicodedata.bidirectional(character) in ("R", "AL", "AN") for character in text)
+    return f"\u2068{text}\u2069" if from_right else text
+
+
+def number(value: float | None) -> str:
+    """As many digits as a reader can use.
+
+    >>> number(12345), number(118.41), number(-3.14159), number(0.012345), number(None)
+    ('12,345', '118', '−3.14', '0.0123', '–')
+    """
+    if value is None:
+        return "–"
+    size = abs(value)
+    whole = isinstance(value, int) or size >= 100 or value == 0
+    text = (
+        f"{value:,.0f}" if whole else f"{value:.1f}" if size >= 10 else f"{value:.2f}" if size >= 1 else f"{value:.3g}"
+    )
+    return text.replace("-", "−")
+
+
+def interval(span: tuple[float, float] | None) -> str:
+    """
+    >>> interval((-1, 2.5))
+    '−1 to 2.50'
+    """
+    return "–" if span is None else f"{number(span[0])} to {number(span[1])}"
+
+
+def percent(share: float | None, digits: int = 0) -> str:
+    """
+    >>> percent(0.9)
+    '90%'
+    """
+    return "–" if share is None else f"{share:.{digits}%}"
+
+
+def chance(probability: float) -> str:
+    """A probability that was estimated, so neither 0 nor 1; nothing where nothing is known.
+
+    >>> chance(1.0), chance(0.84), chance(0.001), chance(float("nan"))
+    ('>99%', '84%', '<1%', '')
+    """
+    if probability != probability:
+        return ""
+    return ">99%" if probability > 0.99 else "<1%" if probability < 0.01 else percent(probability)
+
+
+def money(cents: int | None) -> str:
+    """
+    >>> money(1234507)
+    '12,345.07'
+    """
+    return "–" if cents is None else f"{cents // 100:,}{amount(cents % 100)[1:]}"
+
+
+def several(count: int, what: str) -> str:
+    """
+    >>> several(1, "client"), several(1200, "round")
+    ('1 client', '1,200 rounds')
+    """
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def spans(numbers: Iterable[int]) -> str:
+    """Round numbers in a few words.
+
+    >>> spans([1, 2, 3, 7, 9, 10])
+    '1–3, 7, 9–10'
+    """
+    runs: list[list[int]] = []
+    for n in numbers:
+        if runs and n == runs[-1][-1] + 1:
+            runs[-1].append(n)
+        else:
+            runs.append([n])
+    shown = [f"{run[0]}" if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs]
+    return ", ".join(shown[:_MOST_NAMED] + (["…"] if len(shown) > _MOST_NAMED else []))
+
+
+def rounds(numbers: Sequence[int]) -> str:
+    """
+    >>> rounds([7]), rounds([39, 40])
+    ('round 7', 'rounds 39–40')
+    """
+    return f"round{'' if len(numbers) == 1 else 's'} {spans(numbers)}"
+
+
+def listed(standings: Sequence[ClientSummary], most: int = _MOST_NAMED) -> Passage:
+    """Some clients by name, and how many more there are."""
+    passage: list[str | ClientSummary] = []
+    for place, standing in enumerate(standings[:most]):
+        last = place == len(standings) - 1
+        passage += [" and " if last and place else ", " if place else "", standing]
+    return (*passage, f" and {len(standings) - most:,} more") if len(standings) > most else tuple(passage)
+
+
+def findings(account: ReportData) -> list[Passage]:
+    """The answer in a few sentences."""
+    if not account.rounds:
+        waiting = f" Waiting: {rounds(account.pending)}." if account.pending else ""
+        return [("No round has a final credit yet: each needs to be seen from the rounds after it." + waiting,)]
+    said: list[Passage] = [_extremes(account)]
+    helps, hurts, unclear = (account.of(verdict) for verdict in ("helps", "hurts", "unclear"))
+    if helps or hurts or unclear:
+        sure = f"each with {percent(account.level)} confidence"
+        if helps:
+            said.append((f"{several(len(helps), 'client')} did better than doing nothing, {sure}.",))
+        if hurts:
+            said.append((f"Worse than doing nothing, {sure}: ", *listed(hurts, 4), "."))
+        if unclear:
+            said.append(("Not to be told from a client that does nothing: ", *listed(unclear, 4), "."))
+    if account.doubt:
+        said.append((f"{account.doubt[0].upper()}{account.doubt[1:]}.",))
+    if account.pending:
+        said.append((f"Not final yet: {rounds(account.pending)}.",))
+    return said
+
+
+def about(account: ReportData) -> str:
+    """What a score is, for someone who reads no further."""
+    if account.method != "coast":
+        return f"Scores are by {account.method}, which measures {account.measures}."
+    past = account.settings.get("past", 0)
+    following = f", and less {percent(past)} of the same for where it came from" if past else ""
+    zero = " Zero is what a client gets that does nothing." if account.zero_is_idle else ""
+    return (
+        "A score counts how often the largest changes that a client proposed pointed where the shared model then went,"
+        f" less how often they pointed the other way{following}.{zero} No test data were used."
+    )
+
+
+def _extremes(account: ReportData) -> Passage:
+    first, last = account.standings[0], account.standings[-1]
+    if len(account.standings) == 1 or first.score == last.score:
+        return (
+            ("All clients have the same score.",)
+            if len(account.standings) > 1
+            else ("There is one client: ", first, ".")
+        )
+    rivals = [standing for standing in account.standings[1:] if standing.ranks and standing.ranks[0] == 1]
+    doubt: Passage = (" (the first place could also be that of ", *listed(rivals, 3), ")") if rivals else ()
+    return ("Most was contributed by ", first, *doubt, ", least by ", last, ".")
+
+
+def settling(account: ReportData) -> Passage:
+    """Who cannot be told apart, and what it would take."""
+    ties = [sorted(group) for group in account.groups if len(group) > 1]
+    if not ties:
+        return ("Any two clients can be told apart.",)
+    if len(account.groups) == 1:
+        passage: list[str | ClientSummary] = [
+            "Nowhere can the ranking be cut so that all above are surely above all below."
+        ]
+    else:
+        passage = [f"The ranking falls into {len(account.groups):,} groups. Everyone is surely above all later groups;"]
+        passage.append(" within a group not everyone can be told apart: ")
+        for place, tie in enumerate(ties[:_MOST_NAMED]):
+            passage += ["; " if place else "", *_group([account.standings[p] for p in tie])]
+        passage.append("; …." if len(ties) > _MOST_NAMED else ".")
+    return (*passage, _patience(account))
+
+
+def _group(members: Sequence[ClientSummary]) -> Passage:
+    if len(members) <= 4:
+        return listed(members)
+    return members[0], " to ", members[-1], f" ({several(len(members), 'client')})"
+
+
+def _patience(account: ReportData) -> str:
+    """How many more rounds would do, where ten times as many as there were would."""
+    needed = [more for more in account.settle if more]
+    near = [more for more in needed if more <= 10 * len(account.rounds)]
+    if not near:
+        return " Even many more rounds would hardly change that." if needed else ""
+    about = f" About {several(math.ceil(max(near)), 'more round')} like these would tell"
+    return f"{about} {'all' if len(near) == len(needed) else 'some'} neighbours apart."
+
+
+def coverage(account: ReportData) -> str:
+    """Whether everyone was there."""
+    full = sum(standing.seen == len(account.rounds) for standing in account.standings)
+    dropped = len(account.quarantined)
+    count, of_rounds = len(account.standings), len(account.rounds)
+    whole = "the one valued round" if of_rounds == 1 else f"all {of_rounds:,} valued rounds"
+    text = (
+        f"{'The client' if count == 1 else f'All {count:,} clients'} took part in {whole}."
+        if full == count
+        else f"{full:,} of {several(count, 'client')} took part in {whole}. Totals favour those who came often; compare"
+        f" {'what is evened' if account.evens else 'them per round'}."
+    )
+    if account.evens and account.assessment.strangers:
+        text += " It compares only clients that met, if only through others: some here never did."
+    return text + (f" {several(dropped, 'upload')} could not be used." if dropped else " Every upload could be used.")
+
+
+def rule(rewards: Rewards) -> str:
+    """How the shares were worked out."""
+    by = {
+        "proportional": "in proportion to the scores",
+        "softmax": "by the exponential of the scores",
+        "rank": "by rank, the last getting one part, the next two, and so on",
+    }[rewards.rule]
+    options = rewards.options
+    said = [by, {"mean": "per round seen", "evened": "per round, evened out"}.get(options.get("by", ""), "")]
+    said.append("also to those at or below zero" if options.get("everyone") else "to clients above zero alone")
+    said.append("alike to those who cannot be told apart" if options.get("alike_within_groups") else "")
+    said.append(f"nobody below a share of {options['floor']}" if options.get("floor", "0") != "0" else "")
+    said.append(f"nobody above a share of {options['cap']}" if options.get("cap", "1") != "1" else "")
+    return ", ".join(filter(None, said))

@@ -1,0 +1,234 @@
+"""Everything a report shows, as one record of plain facts; how it looks is for others to say."""
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+
+from fedcoast.analysis.health import Health
+from fedcoast.analysis.rewards import Rewards
+from fedcoast.analysis.uncertainty import Certainty, Interval
+from fedcoast.errors import Client
+from fedcoast.methods import METHODS
+from fedcoast.methods.assessment import Assessment
+from fedcoast.methods.comparison import Comparison
+from fedcoast.methods.text import printable
+from fedcoast.reports.layers import LayerCredits
+from fedcoast.reports.overview import Floats
+from fedcoast.stats.ranking import paper_ranks
+
+Verdict = Literal["helps", "hurts", "unclear"]
+
+
+@dataclass(frozen=True)
+class ClientSummary:
+    """Where one client stands; what is not known is None.
+
+    `evened` is the mean as if everybody had been in every round, where scores are sums and somebody was not.
+    `verdict` is what can be said with confidence: above an idle client, below one, or neither.
+    """
+
+    client: Client
+    rank: int
+    score: float
+    mean: float | None
+    seen: int
+    coverage: float | None = None
+    verdict: Verdict | None = None
+    interval: Interval | None = None
+    mean_interval: Interval | None = None
+    evened: float | None = None
+    evened_interval: Interval | None = None
+    ranks: tuple[int, int] | None = None
+    group: int | None = None
+    share: float | None = None
+    cents: int | None = None
+    planted: int | None = None
+    quarantined: int = 0
+
+    @property
+    def name(self) -> str:
+        """As one line can show it, control characters escaped; a number, and nothing, said to be a client's."""
+        return printable(self.client) if self.client and isinstance(self.client, str) else f"client {self.client!r}"
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """An assessment with all that is known about it, the best client first.
+
+    `credits` has a row for each standing and a column for each of `rounds`, NaN where the client was not seen.
+    `above` is the probability that the row is really above the column, NaN where nothing is known; `groups` are the
+    places that cannot be told apart, `settle` the rounds that would tell each place from the next, and `doubt` says why
+    there are no intervals at all, if so. `health` is how much of the model still moves. `zero_is_idle` says whether a
+    score of 0 is what a client gets that does nothing, `additive` whether the scores are the sums of the credits.
+    """
+
+    title: str
+    assessment: Assessment
+    standings: tuple[ClientSummary, ...]
+    rounds: tuple[int, ...]
+    credits: Floats
+    uncounted: tuple[int, ...] = ()
+    quarantined: tuple[tuple[int, Client, str], ...] = ()
+    zero_is_idle: bool = False
+    additive: bool = True
+    level: float | None = None
+    above: Floats | None = None
+    groups: tuple[tuple[int, ...], ...] = ()
+    settle: tuple[float | None, ...] = ()
+    doubt: str = ""
+    layers: LayerCredits = field(default_factory=LayerCredits)
+    health: Health = field(default_factory=lambda: Health({}))
+    rewards: Rewards | None = None
+    comparison: Comparison | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    made: str = ""
+    head: str = ""  # of the run's chain, after the last round that the assessment knows of
+
+    @property
+    def method(self) -> str:
+        return self.assessment.method
+
+    @property
+    def evens(self) -> bool:
+        """Whether the standings have means that are evened out: somebody missed a round, and scores are sums."""
+        return self.assessment.uneven
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return self.assessment.settings
+
+    @property
+    def pending(self) -> tuple[int, ...]:
+        return self.assessment.pending
+
+    @property
+    def measures(self) -> str:
+        """What the method measures, in a few words."""
+        return METHODS[self.method].measures if self.method in METHODS else "what its own documentation says"
+
+    @property
+    def cumulative(self) -> Floats:
+        """The credits added up round by round; a client that was not seen stays where it was."""
+        return np.cumsum(np.nan_to_num(self.credits), axis=1)
+
+    def of(self, verdict: Verdict) -> tuple[ClientSummary, ...]:
+        return tuple(standing for standing in self.standings if standing.verdict == verdict)
+
+
+def account(
+    assessment: Assessment,
+    *,
+    title: str = "A federation",
+    certainty: Certainty | None = None,
+    layers: LayerCredits | None = None,
+    health: Health | None = None,
+    rewards: Rewards | None = None,
+    comparison: Comparison | None = None,
+    truth: Mapping[Client, float] | None = None,
+    facts: Mapping[str, Any] | None = None,
+    made: datetime | None = None,
+) -> ReportData:
+    """Put an answer and whatever else is known about it on record.
+
+    `truth` is a planted worth of each client; `facts` are what the run says about itself, in JSON's types.
+    """
+    rounds = assessment.counted
+    uncounted = tuple(sorted(set(assessment.credits) - set(rounds)))
+    ranking = assessment.ranking
+    level = assessment.evened if assessment.uneven else {}
+    places = {client: place for place, client in enumerate(ranking)}
+    return ReportData(
+        title=printable(title),
+        assessment=assessment,
+        standings=_standings(assessment, certainty, rewards, truth, len(rounds), level),
+        rounds=rounds,
+        credits=assessment.credits_of(ranking).T,
+        uncounted=uncounted,
+        quarantined=tuple((n, c, why) for n, of in sorted(assessment.quarantined.items()) for c, why in of.items()),
+        zero_is_idle=_zero_is_idle(assessment),
+        additive=assessment.additive,
+        level=None if certainty is None or certainty.note else certainty.level,
+        above=None if certainty is None or certainty.note else _above(certainty, ranking),
+        groups=() if certainty is None else tuple(tuple(places[c] for c in group) for group in certainty.groups),
+        settle=() if certainty is None else tuple(certainty.rounds_to_settle.get(pair) for pair in pairwise(ranking)),
+        doubt="" if certainty is None else certainty.note,
+        layers=layers or LayerCredits(),
+        health=health or Health({}),
+        rewards=rewards,
+        comparison=comparison,
+        facts=dict(facts or {}),
+        versions={name: _version(name) for name in ("fedcoast", "numpy")} | {"python": platform.python_version()},
+        made=(made or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC"),
+    )
+
+
+def _standings(
+    assessment: Assessment,
+    certainty: Certainty | None,
+    rewards: Rewards | None,
+    truth: Mapping[Client, float] | None,
+    valued: int,
+    level: Mapping[Client, float],
+) -> tuple[ClientSummary, ...]:
+    ranks, mean, judges = assessment.ranks, assessment.mean, _zero_is_idle(assessment)
+    planted = {} if truth is None else dict(zip(truth, paper_ranks(list(truth.values())), strict=True))
+    intervals = {} if certainty is None else certainty.intervals
+    means = {} if certainty is None else certainty.mean_intervals
+    levels = {} if certainty is None or not level else certainty.evened_intervals
+    rank_intervals = {} if certainty is None or certainty.note else certainty.rank_intervals
+    groups = {} if certainty is None else {c: place for place, of in enumerate(certainty.groups) for c in of}
+    return tuple(
+        ClientSummary(
+            client=client,
+            rank=ranks[client],
+            score=assessment.scores[client],
+            mean=mean[client] if assessment.seen[client] else None,
+            seen=assessment.seen[client],
+            coverage=assessment.seen[client] / valued if valued else None,
+            verdict=_verdict(intervals.get(client)) if judges else None,
+            interval=intervals.get(client),
+            mean_interval=means.get(client),
+            evened=level.get(client) if assessment.seen[client] else None,
+            evened_interval=levels.get(client),
+            ranks=rank_intervals.get(client),
+            group=groups.get(client),
+            share=None if rewards is None else float(rewards.shares[client]),
+            cents=None if rewards is None or rewards.cents is None else rewards.cents[client],
+            planted=planted.get(client),
+            quarantined=assessment.dropped(client),
+        )
+        for client in assessment.ranking
+    )
+
+
+def _verdict(interval: Interval | None) -> Verdict | None:
+    if interval is None:
+        return None
+    return "helps" if interval[0] > 0 else "hurts" if interval[1] < 0 else "unclear"
+
+
+def _zero_is_idle(assessment: Assessment) -> bool:
+    """True of CoAst in all readings but those that leave the baseline on; nobody else says what an idle client gets."""
+    settings = assessment.settings
+    compares_updates = settings.get("target") in ("ballot", "update")
+    return assessment.method == "coast" and (compares_updates or settings.get("baseline") == "idle")
+
+
+def _above(certainty: Certainty, ranking: tuple[Client, ...]) -> Floats:
+    places = {client: place for place, client in enumerate(certainty.clients)}
+    order = [places[client] for client in ranking]
+    return np.asarray(certainty.above, dtype=np.float64)[np.ix_(order, order)]
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # run from a source tree that was never installed
+        return "unknown"

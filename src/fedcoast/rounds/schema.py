@@ -1,0 +1,184 @@
+"""The layout of a model: which entries it has, in which order, of which shape and kind, and which may vote."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from fedcoast.errors import FedcoastError
+from fedcoast.rounds.arrays import CARRIED_KINDS, VOTING_KINDS, Array, UnusableArray, read, surely_finite
+
+Model = Mapping[str, object]
+
+NORMALISATION_STATISTICS = ("*running_mean", "*running_var", "*num_batches_tracked")
+"""The buffers of PyTorch's normalisation layers: they follow the data, nobody trains them."""
+
+
+class MismatchedModel(FedcoastError):
+    """A model is not of the layout it should have; the text names the layer and what came."""
+
+
+@dataclass(frozen=True)
+class LayerSpec:
+    """One named array of a model. `votes` is false for buffers, integers and booleans."""
+
+    name: str
+    shape: tuple[int, ...]
+    kind: str
+    votes: bool
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+
+class Unordered(Mapping[str, Any]):
+    """A model from a file that does not keep the order of its layers."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def __getitem__(self, name: str) -> Any:
+        return self._model[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._model  # Mapping's own would read the array
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._model)
+
+    def __len__(self) -> int:
+        return len(self._model)
+
+
+@dataclass(frozen=True)
+class ModelSchema:
+    """All entries, in the order of the model they were read from; `ordered` says whether that order means anything."""
+
+    entries: tuple[LayerSpec, ...]
+    ordered: bool = True
+
+    @property
+    def voting(self) -> tuple[LayerSpec, ...]:
+        return tuple(entry for entry in self.entries if entry.votes)
+
+    def read(self, model: object, before: Model | None = None) -> dict[str, Array]:
+        """The arrays of a model that must have this layout, voting entries finite; never a copy of float32.
+
+        Of a model that a client made of `before`, buffers must be finite too, wherever they were: a mask of infinities
+        is as it should be, and statistics that came broken are not this client's doing.
+        """
+        given = _mapping(model)
+        _same_names({entry.name for entry in self.entries}, given)
+        return {entry.name: _read_entry(entry, given[entry.name], before) for entry in self.entries}
+
+    def pick(self, model: object, names: Iterable[str]) -> Model:
+        """These entries of a model that must have all of the layout's, and no others."""
+        given = _mapping(model)
+        _same_names({entry.name for entry in self.entries}, given)
+        return {name: given[name] for name in names}
+
+    def to_json(self) -> Any:
+        entries = [asdict(entry) for entry in self.entries]
+        return entries if self.ordered else {"unordered": entries}
+
+    @classmethod
+    def from_json(cls, data: Any) -> "ModelSchema":
+        ordered = not isinstance(data, Mapping)
+        if isinstance(data, Mapping):
+            data = data["unordered"]
+        entries = tuple(LayerSpec(e["name"], tuple(e["shape"]), e["kind"], e["votes"]) for e in data)
+        for entry in entries:
+            named = isinstance(entry.name, str) and entry.kind in VOTING_KINDS + CARRIED_KINDS
+            if not named or not isinstance(entry.votes, bool) or not all(type(n) is int for n in entry.shape):
+                raise TypeError(f"{entry!r} is not a layer")
+        return cls(entries, ordered)
+
+    def differs(self, other: "ModelSchema") -> str | None:
+        """How another layout differs from this one, or None."""
+        mine, theirs = ({entry.name: entry for entry in schema.entries} for schema in (self, other))
+        for name in (*mine, *theirs):
+            if mine.get(name) != theirs.get(name):
+                return f"layer {name!r} was {_describe(mine.get(name))} and is now {_describe(theirs.get(name))}"
+        return None
+
+
+def schema_of(model: object, buffers: Collection[str] = NORMALISATION_STATISTICS) -> ModelSchema:
+    """Read the layout off a model; `buffers` are shell patterns of entries that must not vote.
+
+    >>> schema_of({"w": np.zeros((2, 3), np.float32), "bn.running_mean": np.zeros(2)}).voting
+    (LayerSpec(name='w', shape=(2, 3), kind='float32', votes=True),)
+    """
+    entries = []
+    for name, value in _mapping(model).items():
+        array, kind = _read(name, value)
+        votes = kind in VOTING_KINDS and not any(name == pattern or fnmatchcase(name, pattern) for pattern in buffers)
+        if votes and array.size == 0:
+            raise MismatchedModel(
+                f"layer {name!r} has no entries (shape {array.shape}); leave it out or name it among the buffers"
+            )
+        entries.append(LayerSpec(name, array.shape, kind, votes))
+    if not any(entry.votes for entry in entries):
+        raise MismatchedModel(
+            f"at least one floating-point layer that is not a buffer is wanted; got {len(entries)} entries"
+            " and none may vote"
+        )
+    return ModelSchema(tuple(entries), ordered=not isinstance(model, Unordered))
+
+
+def _mapping(model: object) -> Model:
+    if not isinstance(model, Mapping):
+        raise MismatchedModel(
+            f"a model is a mapping from layer name to array, such as a state_dict; got {type(model).__name__}"
+        )
+    for name in model:
+        if not isinstance(name, str):
+            raise MismatchedModel(f"layer names are strings; got {name!r}")
+    return model
+
+
+def _same_names(wanted: Collection[str], given: Model) -> None:
+    missing = sorted(set(wanted) - given.keys())
+    if missing:
+        raise MismatchedModel(f"layer {missing[0]!r} is missing" + _and_more(missing))
+    extra = sorted(given.keys() - set(wanted))
+    if extra:
+        raise MismatchedModel(f"layer {extra[0]!r} is not in the global model" + _and_more(extra))
+
+
+def _and_more(names: list[str]) -> str:
+    return f" (and {len(names) - 1} more)" if len(names) > 1 else ""
+
+
+def _read(name: str, value: object) -> tuple[Array, str]:
+    try:
+        return read(value)
+    except UnusableArray as error:
+        raise MismatchedModel(f"layer {name!r}: {error}") from error
+
+
+def _read_entry(entry: LayerSpec, value: object, before: Model | None) -> Array:
+    array, kind = _read(entry.name, value)
+    if array.shape != entry.shape:
+        raise MismatchedModel(f"layer {entry.name!r} must have shape {entry.shape}; got {array.shape}")
+    if kind != entry.kind and (kind in VOTING_KINDS or entry.kind in VOTING_KINDS):
+        raise MismatchedModel(f"layer {entry.name!r} must be {entry.kind}; got {kind}")
+    checked = entry.votes or (before is not None and kind in VOTING_KINDS)
+    if checked and not surely_finite(array):
+        bad = ~np.isfinite(array)
+        if before is not None and not entry.votes:
+            bad = bad & np.isfinite(_read(entry.name, before[entry.name])[0])
+        if bad.any():
+            where = int(np.argmax(bad.ravel()))
+            raise MismatchedModel(
+                f"layer {entry.name!r} must be finite; got {array.ravel()[where]} at flat index {where}"
+                f" ({int(bad.sum())} of {array.size} entries)"
+            )
+    return array
+
+
+def _describe(entry: LayerSpec | None) -> str:
+    return "absent" if entry is None else f"{entry.kind} {entry.shape}{'' if entry.votes else ' (buffer)'}"

@@ -1,0 +1,62 @@
+"""Datasets kept as they were decoded, so that PNGs and archives are unpacked once and not at every start.
+
+One uncompressed .npz per dataset: a single file can be replaced in one step, and zip's checksums catch damage.
+"""
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedcoast.simulation.datasets.dataset import Dataset
+
+ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
+
+
+def shelf(root: Path, name: str) -> Path:
+    """Where a decoded dataset is kept."""
+    return root / f"{name}.decoded.npz"
+
+
+def recall(path: Path, stamp: str) -> Dataset | None:
+    """What was kept, if it was decoded from the files of this stamp and is still whole."""
+    if not path.is_file():
+        return None
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as kept:
+            if str(kept["stamp"]) != stamp:
+                return None
+            return Dataset(
+                name=str(kept["name"]),
+                title=str(kept["title"]),
+                classes=tuple(str(name) for name in kept["classes"]),
+                **{array: kept[array] for array in ARRAYS},
+            )
+    except Exception:  # however it is damaged, what it was made from is still there and is read again
+        return None
+
+
+def recall_title(path: Path, stamp: str) -> str | None:
+    """The title alone, without reading the images."""
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as kept:
+            return str(kept["title"]) if str(kept["stamp"]) == stamp else None
+    except Exception:  # as above
+        return None
+
+
+def keep(path: Path, stamp: str, dataset: Dataset) -> None:
+    """Write it beside the copy; where that folder is read-only, the next start decodes again."""
+    content: dict[str, Any] = {"stamp": stamp, "name": dataset.name, "title": dataset.title, "classes": dataset.classes}
+    content |= {array: getattr(dataset, array) for array in ARRAYS}
+    with contextlib.suppress(OSError):
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                np.savez(stream, allow_pickle=False, **content)
+            Path(temporary).replace(path)
+        finally:
+            Path(temporary).unlink(missing_ok=True)

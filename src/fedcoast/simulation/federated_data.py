@@ -1,0 +1,112 @@
+"""The ground an experiment stands on: the data as tensors, who holds which samples, and how a batch is drawn."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedcoast.simulation.datasets import Dataset, load
+from fedcoast.simulation.experiment import Experiment
+from fedcoast.simulation.settings import Setting, client_labels, setting_named, shards, transform
+
+# One integer seed feeds every random choice; each kind of choice has a stream of its own, so that adding a
+# round, a client or an evaluation never shifts the draws of another.
+SHARDS, LABELS, MODEL, CLIENTS, BATCHES = range(5)
+
+
+def stream(seed: int, *path: int) -> np.random.Generator:
+    """An independent source of chance for each path of integers below one seed."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=path))
+
+
+def torch_stream(seed: int, *path: int) -> torch.Generator:
+    return torch.Generator().manual_seed(int(stream(seed, *path).integers(2**63)))
+
+
+@dataclass(frozen=True)
+class FederatedData:
+    """Read-only for everybody; the image tensors may lie in shared memory."""
+
+    title: str
+    setting: Setting
+    images: Tensor
+    test_images: Tensor
+    test_labels: Tensor
+    client_indices: tuple[Tensor, ...]
+    client_labels: tuple[Tensor, ...]
+    classes: int
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    flip: bool
+
+    @property
+    def channels(self) -> int:
+        return self.images.shape[3]
+
+    @property
+    def size(self) -> int:
+        return self.images.shape[1]
+
+    def share(self) -> "FederatedData":
+        """Move the data to memory that worker processes see without a copy."""
+        for tensor in (self.images, self.test_images, self.test_labels, *self.client_indices, *self.client_labels):
+            tensor.share_memory_()  # type: ignore[no-untyped-call]
+        return self
+
+    def batches(
+        self, experiment: Experiment, client: int, count: int, generator: torch.Generator
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """`count` batches as the client sees them, each sample as rarely drawn as any other."""
+        holding, belief = self.client_indices[client], self.client_labels[client]
+        passes = ceil(count * experiment.batch / len(holding))
+        order = torch.cat([torch.randperm(len(holding), generator=generator) for _ in range(passes)])
+        for picked in torch.split(order[: count * experiment.batch], experiment.batch):
+            images = transform(
+                as_floats(self.images[holding[picked]]),
+                self.setting,
+                client,
+                len(self.client_indices),
+                generator,
+                mean=self.mean,
+                std=self.std,
+                augment=experiment.augment,
+                flip=self.flip,
+            )
+            yield images, belief[picked]
+
+    def steps(self, experiment: Experiment, client: int) -> int:
+        """How many batches the client trains on in a round."""
+        if experiment.steps is not None:
+            return experiment.steps
+        return max(1, round(experiment.epochs * len(self.client_indices[client]) / experiment.batch))
+
+
+def prepare(experiment: Experiment, dataset: Dataset | None = None) -> FederatedData:
+    """Load the data, unless they are given, and deal them out."""
+    dataset = dataset or load(experiment.dataset)
+    setting = setting_named(experiment.setting)
+    labels = dataset.train_labels
+    parts = shards(setting, labels, experiment.clients, stream(experiment.seed, SHARDS))
+    believed = client_labels(setting, labels, parts, len(dataset.classes), stream(experiment.seed, LABELS))
+    scaled = dataset.train_images.reshape(-1, dataset.train_images.shape[3]) / np.float32(255)
+    return FederatedData(
+        title=dataset.title,
+        setting=setting,
+        images=torch.from_numpy(dataset.train_images.copy()),
+        test_images=torch.from_numpy(dataset.test_images[: experiment.tests].copy()),
+        test_labels=torch.from_numpy(dataset.test_labels[: experiment.tests].copy()),
+        client_indices=tuple(torch.from_numpy(part.astype(np.int64)) for part in parts),
+        client_labels=tuple(torch.from_numpy(own.astype(np.int64)) for own in believed),
+        classes=len(dataset.classes),
+        mean=tuple(scaled.mean(axis=0, dtype=np.float64).tolist()),
+        std=tuple(scaled.std(axis=0, dtype=np.float64).tolist()),
+        flip=experiment.dataset != "digits",  # a mirrored 2 is no 2
+    )
+
+
+def as_floats(images: Tensor) -> Tensor:
+    """uint8 (n, height, width, channels) to floats in [0, 1] (n, channels, height, width), channels last in memory."""
+    return images.permute(0, 3, 1, 2).float().div_(255)

@@ -1,0 +1,107 @@
+"""A federation, trained: the same rounds that a production server would show."""
+
+from collections.abc import Iterator
+from math import ceil
+
+from torch import nn
+
+from fedcoast.errors import BadSetting, Client
+from fedcoast.rounds import Round
+from fedcoast.simulation.datasets import Dataset
+from fedcoast.simulation.experiment import Experiment
+from fedcoast.simulation.federated_data import CLIENTS, FederatedData, prepare, stream
+from fedcoast.simulation.server import Server
+from fedcoast.simulation.training import new_model
+from fedcoast.simulation.worker_pool import Arrays, WorkerPool, worker_pool
+
+
+class Federation:
+    """An experiment on its ground. Iterating trains; each round is yielded when it is aggregated and judged.
+
+    `dataset` are data of your own, in place of those the experiment names.
+    `only` names the clients that train; the others keep their data, and all else is as it would have been.
+    `resume` takes up a run after a round, so that what follows is what would have followed.
+    """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        workers: int = 1,
+        device: str = "cpu",
+        dataset: Dataset | None = None,
+        only: frozenset[int] | None = None,
+    ) -> None:
+        if workers < 1:
+            raise BadSetting(f"workers must be at least 1; got {workers}")
+        self.experiment = experiment
+        everyone = range(experiment.clients)
+        self._clients = list(everyone) if only is None else sorted(only)
+        if not self._clients or not set(self._clients) <= set(everyone):
+            raise BadSetting(f"only must name some of the clients 0 to {len(everyone) - 1}; got {self._clients}")
+        self.data: FederatedData = prepare(experiment, dataset)
+        self._workers, self._device = workers, device
+        model = new_model(experiment, self.data)
+        self.buffers = frozenset(name for name, _ in model.named_buffers())
+        self.server = Server(experiment, self.buffers)
+        self._model: Arrays = {name: tensor.numpy().copy() for name, tensor in model.state_dict().items()}
+        self._number = 0
+        self._normalised = any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in model.modules())
+
+    @property
+    def truth(self) -> dict[Client, float] | None:
+        """The planted order, as scores; None where the setting plants none."""
+        planted = self.data.setting.planted(self.experiment.clients)
+        return None if planted is None else dict(enumerate(planted))
+
+    def resume(self, number: int, model: Arrays) -> None:
+        """Stand after round `number`, which ended with this model."""
+        self._number, self._model = number, {name: model[name] for name in self._model}
+
+    def __iter__(self) -> Iterator[Round]:
+        with worker_pool(self.experiment, self.data, self._workers, self._device) as hands:
+            while self._number < self.experiment.rounds:
+                yield self._round(hands, self._number + 1)
+
+    def _round(self, hands: WorkerPool, number: int) -> Round:
+        start, clients = self._model, self._drawn(number)
+        local = hands.train(start, clients, number)
+        weights = {client: self._weight(client) for client in clients}
+        end = self.server.aggregate(start, local, weights)
+        if self._normalised and self.experiment.aggregation in ("pruned", "sparse"):
+            end = self._with_fresh_statistics(hands, end, clients, number, weights)
+        self._number, self._model = number, end
+        return Round(
+            number=number,
+            start=start,
+            local=local,
+            end=end,
+            weights=weights,
+            buffers=self.buffers,
+            metrics=hands.evaluate(end),
+        )
+
+    def _drawn(self, number: int) -> list[int]:
+        count = max(1, ceil(self.experiment.participation * len(self._clients) - 1e-9))
+        drawn = stream(self.experiment.seed, CLIENTS, number).choice(self._clients, count, replace=False)
+        return sorted(drawn.tolist())
+
+    def _weight(self, client: int) -> float:
+        uniform = self.experiment.weighting == "uniform" or self.experiment.aggregation in ("pruned", "sparse")
+        return 1.0 if uniform else float(len(self.data.client_indices[client]))
+
+    def _with_fresh_statistics(
+        self, hands: WorkerPool, end: Arrays, clients: list[int], number: int, weights: dict[int, float]
+    ) -> Arrays:
+        # The uploads' batch-norm statistics belong to weights that pruning threw away; measured anew under the
+        # pruned weights by the clients and averaged, they belong to the model that is deployed.
+        measured = self.server.aggregate(end, hands.refresh(end, clients, number), weights)
+        return {name: measured[name] if name in self.buffers else end[name] for name in end}
+
+
+def federate(experiment: Experiment, workers: int = 1, device: str = "cpu") -> Iterator[Round]:
+    """Train the experiment's federation and yield its rounds.
+
+    With more than one worker, clients train in processes of their own: call it from under
+    `if __name__ == "__main__":`.
+    """
+    return iter(Federation(experiment, workers, device))

@@ -1,0 +1,1 @@
+"""Statistics: ranks, bootstrap, rank inference, participation adjustment, apportionment."""

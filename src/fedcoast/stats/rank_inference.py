@@ -1,0 +1,115 @@
+"""How sure an order is: what luck (`formulas.uncertainty`) leaves of who is above whom.
+
+`values` are what clients reached, `luck` are draws of what chance alone would have added, a row each; a column of NaN
+is a client of whom nothing is known.
+"""
+
+from itertools import pairwise
+from math import ceil, inf
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedcoast.stats.bootstrap import CHUNK, Bools, Floats
+
+RANKING_DRAWS = 500  # that are enough for a quantile in the middle of the distribution
+
+
+def above(values: Floats, luck: Floats) -> Floats:
+    """P(row is really above column): the share of draws in which it is, ties halved; NaN where nothing is known.
+
+    >>> above(np.array([3.0, 1.0]), np.array([[0.0, 0.0], [0.0, 3.0], [0.0, 2.0], [0.0, 0.0]])).tolist()
+    [[0.5, 0.625], [0.375, 0.5]]
+    """
+    drawn = np.ascontiguousarray((values + luck).T)
+    balance = np.zeros((len(values), len(values)))
+    for first in range(0, drawn.shape[1], CHUNK):
+        part = np.ascontiguousarray(drawn[:, first : first + CHUNK])
+        for row in range(len(values)):
+            others = part[row + 1 :]
+            balance[row, row + 1 :] += (part[row] > others).sum(axis=1) - (part[row] < others).sum(axis=1)
+    result = (1 + (balance - balance.T) / drawn.shape[1]) / 2
+    unknown = np.isnan(luck).any(axis=0)
+    result[unknown, :] = result[:, unknown] = np.nan
+    return np.asarray(result)
+
+
+def rank_intervals(values: Floats, luck: Floats, level: float) -> NDArray[np.int64]:
+    """The best and the worst rank that each client may really have.
+
+    Client i ranks below everyone who is surely above it and above everyone surely below: who differs from it by more
+    than c_i·σ_ij, where c_i is such that for `level` of the draws none of its differences is off by more (Mogstad,
+    Romano, Shaikh, Wilhelm, "Inference for Ranks", Review of Economic Studies 2024). Nobody is surely above or below a
+    client of whom nothing is known. Ranks of the draws themselves would be too sure about clients that nearly tie.
+
+    >>> noise = np.random.default_rng(0).normal(size=(500, 3))
+    >>> rank_intervals(np.array([9.0, 0.5, 0.0]), noise, 0.9).tolist()
+    [[1, 1], [2, 3], [2, 3]]
+    """
+    count = len(values)
+    result = np.tile(np.array([1, count]), (count, 1))
+    known = np.flatnonzero(~np.isnan(luck).any(axis=0))
+    spread = _spreads(luck[:, known])
+    unit = float(spread.max(initial=0)) or 1.0
+    few = np.ascontiguousarray(luck[:RANKING_DRAWS, known].T / unit, dtype=np.float32)
+    weight = np.divide(unit, spread, out=np.zeros(spread.shape), where=spread > 0).astype(np.float32)
+    for row, client in enumerate(known):
+        apart = (few - few[row]) * weight[row][:, None]
+        reach = float(np.quantile(np.abs(apart).max(axis=0), level)) * spread[row]
+        lead = values[client] - values[known]
+        result[client] = 1 + (lead < -reach).sum(), count - (lead > reach).sum()
+    return result
+
+
+def told_apart(chances: Floats, level: float) -> Bools:
+    """Which pairs are told apart: the `level` interval of their difference leaves out 0. NaN is not.
+
+    >>> told_apart(np.array([[0.5, 0.96], [0.04, 0.5]]), 0.9).tolist()
+    [[False, True], [True, False]]
+    """
+    surely = (1 + level) / 2
+    with np.errstate(invalid="ignore"):
+        return np.asarray((chances >= surely) | (chances <= 1 - surely))
+
+
+def groups(apart: Bools) -> list[range]:
+    """Places of a ranking, cut wherever everyone above the cut is told apart from everyone below it.
+
+    So nobody is in another group than someone it cannot be told apart from. The price: the first and the last of a
+    group may well be told apart, where a chain of neighbours between them cannot.
+
+    >>> groups(np.array([[False, True, True], [True, False, False], [True, False, False]]))
+    [range(0, 1), range(1, 3)]
+    """
+    cuts, reach = [0], 0
+    for place, row in enumerate(apart):
+        reach = max(reach, int(np.flatnonzero(~row)[-1]))
+        if reach == place:
+            cuts.append(place + 1)
+            reach += 1
+    return [range(first, last) for first, last in pairwise(cuts)]
+
+
+def rounds_to_settle(lead: float, spread: float, rounds: int, level: float) -> float:
+    """How many more rounds until a pair is probably told apart; 0 if it is, ∞ where there is no difference.
+
+    A lead of d after n rounds, of standard deviation σ, is d·m/n after m, of σ·√(m/n): it reaches z standard
+    deviations at m = n·(zσ/d)². By then the odds are even that it is told apart. Credits that shrink take longer.
+
+    >>> rounds_to_settle(lead=10.0, spread=10.0, rounds=20, level=0.9)
+    35.0
+    """
+    if lead == 0:
+        return inf
+    longer = NormalDist().inv_cdf((1 + level) / 2) * spread / lead
+    needed = rounds * longer * longer
+    return float(max(0, ceil(needed) - rounds)) if needed < inf else inf
+
+
+def _spreads(luck: Floats) -> Floats:
+    """The standard deviation of the difference of any two clients."""
+    centred = luck - luck.mean(axis=0)
+    shared = centred.T @ centred / max(1, len(luck))
+    own = np.diag(shared)
+    return np.asarray(np.sqrt(np.maximum(own[:, None] + own - 2 * shared, 0)))

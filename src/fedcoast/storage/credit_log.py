@@ -1,0 +1,74 @@
+"""Credits kept with the rounds: what an assessor held for final when each round was recorded."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from fedcoast.errors import BadFile, BadSetting, Client
+from fedcoast.rounds.clients import client_from_json, client_to_json
+from fedcoast.storage.files import read_json
+from fedcoast.storage.run_folder import places
+
+CREDITS = "credits.json"
+
+Credits = dict[int, dict[Client, float]]
+
+
+class HasAssessment(Protocol):
+    """Whoever can be asked for an assessment at any time."""
+
+    def assessment(self) -> Any: ...
+
+
+@dataclass
+class CreditLog:
+    """The ledger that lies in a run folder: whose it is, and every credit that was written down."""
+
+    method: str
+    settings: dict[str, Any]
+    credits: Credits = field(default_factory=dict)
+
+    def new(self, answer: Any) -> Credits:
+        """What an assessment adds to it: only credits that will not change."""
+        return {n: dict(of) for n, of in answer.credits.items() if n not in self.credits and n not in answer.pending}
+
+    def to_json(self, new: Credits) -> dict[str, Any]:
+        """The file that goes with one round."""
+        rows = [[n, [[client_to_json(client), value] for client, value in of.items()]] for n, of in new.items()]
+        return {"method": self.method, "settings": self.settings, "credits": rows}
+
+
+def begin(folder: Path, ledger: HasAssessment) -> CreditLog:
+    """The folder's ledger, to be gone on with by this assessor; another's is refused."""
+    if isinstance(ledger, type) or not callable(getattr(ledger, "assessment", None)):
+        raise BadSetting(f"ledger must be the assessor whose credits are to be written down; got {ledger!r}")
+    answer = ledger.assessment()
+    mine = CreditLog(answer.method, json.loads(json.dumps(dict(answer.settings))))
+    kept = read_kept(folder) or mine
+    if (kept.method, kept.settings) != (mine.method, mine.settings):
+        raise BadSetting(
+            f"{folder} keeps the ledger of {kept.method} with {kept.settings}; this is {mine.method} with"
+            f" {mine.settings}. Make it with the same settings, or record without a ledger"
+        )
+    return kept
+
+
+def read_kept(folder: Path) -> CreditLog | None:
+    """All credits that lie with the rounds, or None where none do."""
+    kept = None
+    for path in (place / CREDITS for place in places(folder)):
+        if not path.exists():
+            continue
+        held = read_json(path)
+        try:
+            kept = kept or CreditLog(held["method"], held["settings"])
+            kept.credits.update({number: _row(of) for number, of in held["credits"]})
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise BadFile(f"{path} is not as a recorder writes it ({error!r})") from error
+    return kept
+
+
+def _row(of: list[tuple[Mapping[str, str], float]]) -> dict[Client, float]:
+    return {client_from_json(client): value for client, value in of}

@@ -1,0 +1,238 @@
+"""Recording rounds to a folder, so that they can be shown again to any assessor at any time.
+
+docs/run-folder.md describes the folder. A round is written beside its place and moved there when it is whole and
+on disk: a kill at any moment leaves a folder that reads, and ends at the last whole round. So does the chain of hashes
+over the rounds, since each round's link lies in its folder.
+"""
+
+import hashlib
+import json
+import logging
+import math
+import shutil
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from fedcoast.errors import BadFile, BadRound, BadSetting, Client, FedcoastError
+from fedcoast.rounds.arrays import Array
+from fedcoast.rounds.clients import client_to_json
+from fedcoast.rounds.round import Policy, Round, check_policy
+from fedcoast.rounds.schema import ModelSchema
+from fedcoast.rounds.unmoved import UnmovedEntries
+from fedcoast.storage.ballot_files import pruned_upload
+from fedcoast.storage.chain import LINK, Hasher, Link, content, head
+from fedcoast.storage.credit_log import CREDITS, CreditLog, Credits, HasAssessment, begin
+from fedcoast.storage.files import read_json, sole_writer, sync, write_json, write_whole
+from fedcoast.storage.run_folder import ABOUT, FACTS, FORMAT, ROUNDS, VERSION, is_run, read_about, recorded
+from fedcoast.storage.tensors import write_tensors
+
+_log = logging.getLogger("fedcoast")
+
+
+class Recorder:
+    """An observer that writes every round to a folder; shown to an existing run, it goes on after its last round.
+
+    `pruned` keeps, instead of whole uploads, the ballots of that share: what CoAst needs for its targets "ballot" and
+    "pruned" at that `keep`, in a sixteenth of the room.
+    `about` are facts of the run in JSON's types (an experiment, a planted truth), kept when the folder is new.
+    `ledger` is an assessor that somebody else shows the rounds to: the credits it holds for final are written down with
+    each round, and so come into the chain (`head` is the hash of its last link; docs/audit.md). While it has no answer
+    yet, rounds are written without new credits, which come with a later round.
+
+        with Recorder("runs/today") as recorder:
+            recorder.observe(round)
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        about: Mapping[str, Any] | None = None,
+        bad_uploads: Policy = "quarantine",
+        pruned: float | None = None,
+        ledger: HasAssessment | None = None,
+    ) -> None:
+        number = isinstance(pruned, int | float) and not isinstance(pruned, bool)
+        if pruned is not None and not (number and 0 < pruned <= 1):
+            raise BadSetting(f"pruned must lie in (0, 1], the share of each layer whose votes are kept; got {pruned!r}")
+        check_policy(bad_uploads)
+        self.folder = Path(folder)
+        self._policy, self._pruned, self._ledger = bad_uploads, pruned, ledger
+        self._closed = False
+        self._schema: ModelSchema | None = None
+        self._end: bytes | None = None
+        self.last_round: int | None = None
+        self.head = ""
+        self._linked: int | None = None
+        self._kept: CreditLog | None = None
+        facts = None if about is None else _as_json(about)
+        _prepare(self.folder)
+        with ExitStack() as stack:
+            stack.enter_context(sole_writer(self.folder))
+            self._go_on(facts)
+            self._open = stack.pop_all()  # whatever fails before this lets go of the folder
+
+    def _go_on(self, about: dict[str, Any] | None) -> None:
+        for leftover in (self.folder / ROUNDS).glob(".[0-9]*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        if not is_run(self.folder):
+            write_json(
+                self.folder / ABOUT, {"format": FORMAT, "version": VERSION, "chain": "sha256", "about": about or {}}
+            )
+        elif about is not None and read_about(self.folder) != about:
+            raise BadFile(f"{self.folder} holds another run: what it says about itself differs; use a new folder")
+        for round in recorded(self.folder, last=True):
+            self.last_round, self._schema = round.number, round.schema()
+            self._end = _digest(round.read_end(self._schema))
+        if self._ledger is not None:
+            self._kept = begin(self.folder, self._ledger)
+        last = head(self.folder)
+        if last is None and "chain" in read_json(self.folder / ABOUT):
+            raise BadFile(f"the link of round {self.last_round} is gone from {self.folder}; fedcoast verify says more")
+        # Where the last round is older than chains, the chain begins with the next.
+        self._linked, self.head = last or (None, content(self.folder / ABOUT).sha256)
+
+    def observe(self, round: Round, /) -> None:
+        """Write one round: whole and on disk when this returns, not at all when it raises."""
+        if self._closed:
+            raise BadFile(f"this recorder of {self.folder} was closed; open a new one")
+        if self.last_round is not None and round.number <= self.last_round:
+            raise BadRound(
+                f"round numbers must increase; got {round.number} and {self.folder} ends at {self.last_round}"
+            )
+        schema = round.schema()
+        if self._schema is not None:
+            if change := self._schema.differs(schema):
+                raise BadRound(f"round {round.number}: the model changed its layers: {change}; use a new folder")
+            schema = self._schema
+        place = self.folder / ROUNDS / f"{round.number:010d}"
+        part = place.with_name(f".{place.name}")
+        try:
+            part.mkdir()
+            with Hasher(part) as hasher:
+                credits = self._write_credits(round.number, part, hasher)
+                end, link = self._write(round, schema, part, hasher)
+            write_whole(part / LINK, lambda beside: beside.write_bytes(link.to_bytes()))
+            sync(part)
+            part.rename(place)
+        except BaseException as error:
+            shutil.rmtree(part, ignore_errors=True)
+            if isinstance(error, OSError):
+                raise BadFile(f"{place} cannot be written ({error})") from error
+            raise
+        sync(self.folder / ROUNDS)
+        self.last_round, self._schema, self._end = round.number, schema, end
+        self._linked, self.head = link.number, link.hash
+        if self._kept is not None:
+            self._kept.credits.update(credits)
+
+    def _write(self, round: Round, schema: ModelSchema, part: Path, hasher: Hasher) -> tuple[bytes, Link]:
+        pruned = self._pruned if round.pruned is None else round.pruned
+        kinds = {entry.name: entry.kind for entry in schema.entries}
+
+        def keep(file: str, tensors: dict[str, tuple[Array, str]]) -> None:
+            write_tensors(part / file, tensors)
+            hasher.add(file)
+
+        def write(file: str, model: dict[str, Array]) -> None:
+            # Integers may come in another width than the layout's; only bfloat16 differs from its array's type.
+            names = {
+                name: "bfloat16" if kinds[name] == "bfloat16" else array.dtype.name for name, array in model.items()
+            }
+            keep(file, {name: (array, names[name]) for name, array in model.items()})
+
+        start, end = round.read_start(schema), round.read_end(schema)
+        carried_on = self._end is not None and _digest(start) == self._end
+        if not carried_on:
+            write("start.safetensors", start)
+        write("end.safetensors", end)
+        clients, quarantined = list[dict[str, Any]](), dict[Client, str]()
+        unmoved = UnmovedEntries(schema, start) if round.pruned is None else None
+        for client, model in round.uploads(schema, self._policy, quarantined):
+            file = f"client-{len(clients):06d}.safetensors"
+            if unmoved is not None:
+                unmoved.add(model)
+            if pruned is None:
+                write(file, model)
+            else:
+                keep(file, pruned_upload(schema, start, model, pruned))
+            weight = None if round.weights is None else float(round.weights[client])
+            clients.append({"client": client_to_json(client), "file": file, "weight": weight})
+            del model  # before the next one is loaded
+        facts = {
+            "number": round.number,
+            "start": f"end of round {self.last_round}" if carried_on else "start.safetensors",
+            "end": "end.safetensors",
+            "pruned": pruned,
+            # Ballots do not tell; what was known when they were cast is handed on.
+            "unmoved": round.unmoved if unmoved is None else unmoved.shares(),
+            # JSON has no word for the others
+            "metrics": {name: value for name, value in round.metrics.items() if math.isfinite(value)},
+            "layers": schema.to_json(),
+            "clients": clients,
+            "quarantined": [
+                {"client": client_to_json(client), "reason": reason} for client, reason in quarantined.items()
+            ],
+        }
+        write_json(part / FACTS, facts)
+        hasher.add(FACTS)
+        return _digest(end), hasher.link(round.number, self._linked, self.head, facts)
+
+    def _write_credits(self, number: int, part: Path, hasher: Hasher) -> Credits:
+        if self._kept is None or self._ledger is None:
+            return {}
+        try:
+            new = self._kept.new(self._ledger.assessment())
+        except FedcoastError as error:  # it may have no answer yet, and the round is worth more than its credits
+            _log.warning("round %d is recorded without new credits: %s", number, error)
+            new = {}
+        write_json(part / CREDITS, self._kept.to_json(new))
+        hasher.add(CREDITS)
+        return new
+
+    def close(self) -> None:
+        """Let another process record here."""
+        self._closed = True
+        self._open.close()
+
+    def __enter__(self) -> "Recorder":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _prepare(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        strangers = [
+            path.name for path in folder.iterdir() if path.name not in (ABOUT, ROUNDS, ".lock", f".{ABOUT}.part")
+        ]
+        if strangers and not is_run(folder):
+            raise BadFile(
+                f"{folder} holds other files ({sorted(strangers)[0]}, …); a recording needs a folder of its own"
+            )
+        (folder / ROUNDS).mkdir(exist_ok=True)
+    except OSError as error:
+        raise BadFile(f"{folder} cannot be a folder to record to ({error.strerror})") from error
+
+
+def _as_json(about: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return dict(json.loads(json.dumps(dict(about), allow_nan=False)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadSetting(f"about must be facts in JSON's types, by name; got {about!r} ({error})") from error
+
+
+def _digest(model: dict[str, Array]) -> bytes:
+    digest = hashlib.sha256()  # processors have instructions for it
+    for name, array in model.items():
+        digest.update(f"{name} {array.dtype}".encode("utf-8", "surrogatepass"))
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.digest()

@@ -1,0 +1,41 @@
+"""Rounds from a folder, whoever wrote it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from fedcoast.errors import BadFile
+from fedcoast.rounds.round import Round
+from fedcoast.storage.checkpoints import checkpoint_numbers, checkpoints, is_checkpoints
+from fedcoast.storage.run_folder import is_run, recorded, recorded_numbers
+
+
+def replay(folder: str | Path, after: int | None = None) -> Iterator[Round]:
+    """Show a folder's rounds again, in order; with `after`, only those with a higher number.
+
+    Reads what `Recorder` wrote, also while it grows, and plain checkpoint folders (docs/run-folder.md). Uploads are
+    loaded one client at a time, when an observer asks for them.
+    """
+    folder = Path(folder)
+    if is_run(folder):
+        return recorded(folder, after)
+    if is_checkpoints(folder):
+        return checkpoints(folder, after)
+    raise _nothing_in(folder)
+
+
+def round_numbers(folder: Path) -> list[int]:
+    """The numbers of the rounds that `replay` would show now; nothing of the rounds is read."""
+    if is_run(folder):
+        return recorded_numbers(folder)
+    if is_checkpoints(folder):
+        return checkpoint_numbers(folder)
+    raise _nothing_in(folder)
+
+
+def _nothing_in(folder: Path) -> BadFile:
+    if not folder.is_dir():
+        return BadFile(f"{folder} is not a folder; a recorded run or a folder of checkpoints is wanted")
+    return BadFile(
+        f"{folder} holds neither a recorded run (run.json) nor checkpoints (round-1/start.pt, round-1/end.pt,"
+        " round-1/clients/NAME.pt, …); see docs/run-folder.md"
+    )

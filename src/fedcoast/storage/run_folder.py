@@ -1,0 +1,129 @@
+"""A recorded run, read back: the same rounds, one client's upload in memory at a time."""
+
+import glob
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from fedcoast.errors import BadFile, Client
+from fedcoast.rounds.clients import client_from_json
+from fedcoast.rounds.round import LazyModels, Round
+from fedcoast.rounds.schema import Model, ModelSchema, Unordered
+from fedcoast.storage.ballot_files import PrunedUpload
+from fedcoast.storage.files import read_json
+from fedcoast.storage.tensors import open_tensors
+
+FORMAT = "fedcoast-run"
+VERSION = 1
+ABOUT = "run.json"
+ROUNDS = "rounds"
+FACTS = "round.json"
+
+
+def is_run(folder: Path) -> bool:
+    return (folder / ABOUT).is_file()
+
+
+def read_about(folder: str | Path) -> dict[str, Any]:
+    """What a recorded run says about itself."""
+    path = Path(folder) / ABOUT
+    data = read_json(path)
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise BadFile(f"{path} does not say that this is a {FORMAT}")
+    if data.get("version") != VERSION:
+        raise BadFile(f"{path} is of version {data.get('version')!r}; this fedcoast reads version {VERSION}")
+    about = data.get("about")
+    if not isinstance(about, dict):
+        raise BadFile(f"{path} says nothing about the run; it was altered")
+    return about
+
+
+def planted(about: Mapping[str, Any]) -> dict[Client, float] | None:
+    """The worth of each client that was planted in a run of the lab, by what it says about itself; None in others."""
+    if about.get("planted") is None:
+        return None
+    try:
+        return {client_from_json(entry["client"]): float(entry["value"]) for entry in about["planted"]}
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadFile(f"{ABOUT}: the planted order is not as the lab writes it ({error!r})") from error
+
+
+def recorded(folder: Path, after: int | None = None, last: bool = False) -> Iterator[Round]:
+    """The whole rounds of a recording, in order, also those added meanwhile; with `last`, the last one alone."""
+    read_about(folder)
+    shown = -1 if after is None else after
+    while new := [place for place in places(folder) if int(place.name) > shown]:
+        for place in new[-1:] if last else new:
+            yield _round(place)
+            shown = int(place.name)
+
+
+def recorded_numbers(folder: Path) -> list[int]:
+    read_about(folder)
+    return [int(place.name) for place in places(folder)]
+
+
+def places(folder: Path) -> list[Path]:
+    """The folders of the whole rounds, in order."""
+    try:
+        names = [path for path in (folder / ROUNDS).iterdir() if re.fullmatch(r"\d{10,}", path.name)]
+    except OSError as error:
+        raise BadFile(f"{folder / ROUNDS} cannot be read ({error.strerror})") from error
+    return sorted(names, key=lambda path: int(path.name))
+
+
+def _round(place: Path) -> Round:
+    facts = read_json(place / FACTS)
+    try:
+        schema = ModelSchema.from_json(facts["layers"])
+        clients = {client_from_json(entry["client"]): entry for entry in facts["clients"]}
+        files = {client: _inside(place, entry["file"]) for client, entry in clients.items()}
+        weights = {client: entry["weight"] for client, entry in clients.items()}
+        known = all(weight is not None for weight in weights.values())
+        start = _model(_start(place, facts["start"]), schema)
+        if facts["number"] != int(place.name):
+            raise BadFile(f"{place / FACTS} says that this is round {facts['number']!r}; it was altered")
+        pruned = facts["pruned"]
+
+        def load(file: Path) -> Callable[[], Model]:
+            return lambda: (
+                _model(file, schema) if pruned is None else PrunedUpload(schema, start, open_tensors(file), file)
+            )
+
+        return Round(
+            number=facts["number"],
+            start=start,
+            local=LazyModels({client: load(file) for client, file in files.items()}),
+            end=_model(_inside(place, facts["end"]), schema),
+            weights=weights if weights and known else None,
+            buffers=[glob.escape(entry.name) for entry in schema.entries if not entry.votes],
+            quarantined={client_from_json(entry["client"]): entry["reason"] for entry in facts["quarantined"]},
+            metrics=facts["metrics"],
+            pruned=pruned,
+            unmoved=facts.get("unmoved"),  # recordings of before do not say
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise BadFile(f"{place / FACTS} is not as a recorder writes it ({error!r})") from error
+
+
+def _start(place: Path, said: str) -> Path:
+    carried_on = re.fullmatch(r"end of round ([0-9]+)", said)
+    if not carried_on:
+        return _inside(place, said)
+    before = place.with_name(f"{int(carried_on[1]):010d}")
+    if not before.is_dir():
+        raise BadFile(f"{place} goes on from the {said}, which is gone")
+    return before / "end.safetensors"
+
+
+def _inside(place: Path, file: str) -> Path:
+    if not re.fullmatch(r"[a-z0-9-]+\.safetensors", file):
+        raise BadFile(f"{place / FACTS} names the file {file!r}; files of a round lie in its own folder")
+    return place / file
+
+
+def _model(file: Path, schema: ModelSchema) -> Model:
+    # In the order of the layout, which a safetensors file does not keep.
+    model = open_tensors(file, (entry.name for entry in schema.entries))
+    return model if schema.ordered else Unordered(model)

@@ -1,0 +1,200 @@
+"""What does not fit in memory, in files of a folder: written once, mapped afterwards, gone when no longer needed.
+
+A file is trusted only by the word of whoever wrote it in this process, or of a saved state that names it with the
+checksum of every part. So what a killed process left behind is either named by the state that is restored, or deleted
+when the folder is next used. Files that the last saved state names stay until a later state is on disk.
+"""
+
+import os
+import re
+import secrets
+import weakref
+import zlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedcoast.errors import BadFile, BadSetting
+from fedcoast.rounds.arrays import Array
+from fedcoast.storage.files import sole_writer, sync
+
+_NAME = re.compile(r"round-[0-9]+-[0-9a-f]{16}\.held")
+_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_ALIGNED = 64  # bytes
+
+
+def bytes_in(size: str | int) -> int:
+    """A size in bytes, or in words.
+
+    >>> bytes_in("500MB"), bytes_in("1.5 GB"), bytes_in(4096)
+    (500000000, 1500000000, 4096)
+    """
+    if isinstance(size, str) and (found := re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?B)\s*", size.upper())):
+        return int(float(found[1]) * _UNITS[found[2]])
+    if isinstance(size, int) and not isinstance(size, bool) and size >= 0:
+        return size
+    raise BadSetting(f"memory must be a number of bytes, or a text such as '500MB' or '2 GB'; got {size!r}")
+
+
+class SpillDir:
+    """A folder that one assessor at a time holds. When the process ends, what no saved state names goes with it."""
+
+    def __init__(self, folder: str | Path) -> None:
+        if not isinstance(folder, str | Path):
+            raise BadSetting(f"spill must be a folder, for what does not fit in memory; got {folder!r}")
+        self.folder = Path(folder)
+        self._live, self._named = set[str](), set[str]()
+        self._lock = ExitStack()
+        self._locked = self._cleared = False
+        weakref.finalize(self, _leave, os.getpid(), self.folder, self._live, self._named, self._lock)
+
+    def begin(self, number: int) -> "SpillFile":
+        """A new file for one round."""
+        self._enter()
+        if not self._cleared:
+            self._clear()
+        name = f"round-{number:010d}-{secrets.token_hex(8)}.held"
+        self._live.add(name)
+        return SpillFile(self, name)
+
+    def adopt(self, facts: Sequence[Mapping[str, Any]]) -> "list[SpillFile]":
+        """The files that a saved state names, every part checked; changes nothing if one is not as it was."""
+        if facts:
+            self._enter()
+        return [SpillFile.opened(self, one) for one in facts]
+
+    def go_on_with(self, sheaves: "Sequence[SpillFile]") -> None:
+        """These were restored, and are all that counts from now on."""
+        names = {sheaf.name for sheaf in sheaves}
+        for known in (self._live, self._named):
+            known.clear()
+            known.update(names)
+        if self._locked:
+            self._clear()
+
+    def saved(self, names: Iterable[str]) -> None:
+        """A state that names these files is on disk: those that only an earlier one named can go."""
+        past = self._named - self._live
+        self._named.clear()
+        self._named.update(names)
+        _remove(self.folder, past - self._named)
+
+    def drop(self, name: str) -> None:
+        """A round is done with."""
+        self._live.discard(name)
+        if name not in self._named:
+            _remove(self.folder, [name])
+
+    def _enter(self) -> None:
+        if self._locked:
+            return
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadFile(f"{self.folder} cannot be a folder to spill to ({error.strerror})") from error
+        self._lock.enter_context(sole_writer(self.folder, "spilling to"))
+        self._locked = True
+
+    def _clear(self) -> None:
+        """Delete what was left behind by a process that is gone."""
+        _remove(self.folder, {path.name for path in self.folder.iterdir()} - self._live - self._named)
+        self._cleared = True
+
+
+class SpillFile:
+    """The arrays of one round, in one file."""
+
+    def __init__(self, spill: SpillDir, name: str) -> None:
+        self.name = name
+        self._spill, self._path = spill, spill.folder / name
+        self._parts: list[dict[str, Any]] = []
+        self._size = 0
+        self._mapped: Array | None = None
+        self._file: Any = self._guarded(lambda: self._path.open("xb", buffering=0))
+
+    @classmethod
+    def opened(cls, spill: SpillDir, facts: Mapping[str, Any]) -> "SpillFile":
+        """One that a saved state names; refused unless every part is as it was."""
+        sheaf = cls.__new__(cls)
+        sheaf.name, sheaf._spill = str(facts["file"]), spill
+        sheaf._parts, sheaf._size = [dict(part) for part in facts["parts"]], int(facts["size"])
+        sheaf._path, sheaf._mapped, sheaf._file = spill.folder / sheaf.name, None, None
+        if not _NAME.fullmatch(sheaf.name):
+            raise BadFile(f"{sheaf.name!r} is not the name of a spilled round; the state was altered")
+        if not sheaf._path.is_file():
+            raise BadFile(
+                f"{sheaf._path} is gone, which the state names: restore with the folder it was saved with, and the"
+                " last state that was saved; or show the rounds again"
+            )
+        if sheaf._path.stat().st_size != sheaf._size:
+            raise BadFile(f"{sheaf._path} is not of the size that the state names; it was torn or altered")
+        for array, part in zip(sheaf.arrays(), sheaf._parts, strict=True):
+            if zlib.crc32(array.reshape(-1).view(np.uint8).data) != part["crc"]:
+                raise BadFile(f"{sheaf._path} does not hold what the state says; it was torn or altered")
+        return sheaf
+
+    def write(self, array: Array) -> None:
+        """Append one; it is in the hands of the system when this returns, and on disk after `sync`."""
+        row = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        part = {"at": self._size, "type": array.dtype.str, "shape": list(array.shape), "crc": zlib.crc32(row.data)}
+        padding = -row.size % _ALIGNED
+        self._guarded(lambda: self._append(row.data, bytes(padding)))
+        self._size += row.size + padding
+        self._parts.append(part)
+
+    def _append(self, *pieces: Any) -> None:
+        for piece in pieces:
+            rest = memoryview(piece)
+            while rest:  # an unbuffered file may take less than all
+                rest = rest[self._file.write(rest) :]
+
+    def finish(self) -> None:
+        """All is written."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def arrays(self) -> list[Array]:
+        """What was written, mapped: the system reads it when it is looked at, and may forget it again."""
+        if self._mapped is None:
+            self._mapped = self._guarded(lambda: np.asarray(np.memmap(self._path, np.uint8, "r")))
+        arrays = []
+        for part in self._parts:
+            dtype = np.dtype(str(part["type"]))
+            length = prod(part["shape"]) * dtype.itemsize
+            arrays.append(self._mapped[part["at"] : part["at"] + length].view(dtype).reshape(part["shape"]))
+        return arrays
+
+    def facts(self) -> dict[str, Any]:
+        """What a state has to say of it."""
+        return {"file": self.name, "size": self._size, "parts": self._parts}
+
+    def sync(self) -> None:
+        self._guarded(lambda: sync(self._path))
+
+    def drop(self) -> None:
+        self.finish()
+        self._mapped = None
+        self._spill.drop(self.name)
+
+    def _guarded(self, act: Any) -> Any:
+        try:
+            return act()
+        except OSError as error:
+            raise BadFile(f"{self._path} cannot be used to spill to ({error})") from error
+
+
+def _remove(folder: Path, names: Iterable[str]) -> None:
+    for name in filter(_NAME.fullmatch, names):
+        with suppress(OSError):  # what cannot be deleted now is deleted when the folder is next used
+            (folder / name).unlink()
+
+
+def _leave(owner: int, folder: Path, live: Collection[str], named: Collection[str], lock: ExitStack) -> None:
+    if os.getpid() == owner:  # not in a child that was forked
+        _remove(folder, set(live) - set(named))
+        lock.close()

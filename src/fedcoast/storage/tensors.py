@@ -1,0 +1,135 @@
+"""Named arrays in one safetensors file, with facts in its header. Never a pickle; whole or not at all."""
+
+import json
+import mmap
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, TensorSpec, deserialize, safe_open, serialize_file
+
+from fedcoast.errors import BadFile
+from fedcoast.rounds.arrays import Array, BFloat16
+from fedcoast.storage.files import write_whole
+
+_KINDS = {
+    "BOOL": "bool", "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64",
+    "U8": "uint8", "U16": "uint16", "U32": "uint32", "U64": "uint64",
+    "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64",
+}  # fmt: skip
+
+
+def write_tensors(path: Path, tensors: Mapping[str, tuple[Array, str]], facts: object = None) -> None:
+    """Write arrays with their kinds; the file appears under its name only when it is complete and on disk."""
+    if "__metadata__" in tensors:
+        raise BadFile("a layer is named '__metadata__', which safetensors keeps for itself; rename it")
+    held = {}  # serialize_file is given bare pointers: these references keep the memory alive
+    for name, (array, kind) in tensors.items():
+        held[name] = np.require(_narrowed(name, array) if kind == "bfloat16" else array, requirements="C")
+    specs = {
+        name: TensorSpec(
+            dtype=tensors[name][1],
+            shape=list(tensors[name][0].shape),
+            data_ptr=array.ctypes.data,
+            data_len=array.nbytes,
+        )
+        for name, array in held.items()
+    }
+    metadata = {"fedcoast": json.dumps(facts)}
+    try:
+        write_whole(path, lambda part: serialize_file(specs, part, metadata=metadata))
+    except (SafetensorError, UnicodeError) as error:
+        raise BadFile(f"{path} cannot be written ({error})") from error
+
+
+def _narrowed(name: str, array: Array) -> Array:
+    narrowed = BFloat16(array).bits()
+    if not np.array_equal(BFloat16.from_bits(narrowed).widened.view(np.uint32), np.asarray(array).view(np.uint32)):
+        raise BadFile(f"layer {name!r} is called bfloat16 and holds values of more bits than that")
+    return narrowed
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Array | BFloat16], Any]:
+    """The arrays, and the facts (None in a file that fedcoast did not write)."""
+    try:
+        data = path.read_bytes()
+        tensors = {name: _array(path, name, view) for name, view in deserialize(data)}  # type: ignore[no-untyped-call]
+        return tensors, _facts(data)
+    except OSError as error:
+        raise BadFile(f"{path} cannot be read ({error.strerror})") from error
+    except (SafetensorError, ValueError, RecursionError) as error:
+        if isinstance(error, BadFile):
+            raise
+        raise BadFile(f"{path} is not a whole safetensors file ({error}); it was torn or altered") from error
+
+
+def open_tensors(path: Path, order: Iterable[str] = ()) -> Mapping[str, Array | BFloat16]:
+    """The arrays of a file that nobody changes in place, each read from the disk when it is used; these names first.
+
+    The file is mapped into memory, not read: whoever needs one layer of many pays for one. What is wrong with the file
+    as a whole is said now, in the words of `read_tensors`.
+    """
+    try:
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            header = {} if length > path.stat().st_size else json.loads(file.read(length))
+        with safe_open(path, framework="np"):  # checks the header against itself and the length of the file
+            json.loads((header.pop("__metadata__", None) or {}).get("fedcoast", "null"))
+        sound = all(place["dtype"] in _KINDS for place in header.values())
+    except (OSError, SafetensorError, ValueError, RecursionError):
+        sound = False
+    if not sound:
+        return read_tensors(path)[0]
+    names = [name for name in dict.fromkeys(order) if name in header]
+    return _MappedTensors(path, 8 + length, {name: header[name] for name in names} | header)
+
+
+class _MappedTensors(Mapping[str, Array | BFloat16]):
+    """One mapping of the file for all its arrays, there as long as one of them is: open files are few in number."""
+
+    def __init__(self, path: Path, begin: int, places: Mapping[str, Mapping[str, Any]]) -> None:
+        self._path, self._begin, self._places = path, begin, places
+        self._mapped: weakref.ref[mmap.mmap] | None = None
+
+    def __getitem__(self, name: str) -> Array | BFloat16:
+        place = self._places[name]
+        first, last = (self._begin + offset for offset in place["data_offsets"])
+        data = memoryview(self._file())[first:last] if last > first else b""
+        return _array(self._path, name, {**place, "data": data})
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places  # Mapping's own would read the array
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def _file(self) -> mmap.mmap:
+        held = None if self._mapped is None else self._mapped()
+        if held is None:
+            try:
+                with self._path.open("rb") as file:
+                    held = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            except (OSError, ValueError) as error:
+                raise BadFile(f"{self._path} cannot be read ({error})") from error
+            self._mapped = weakref.ref(held)
+        return held
+
+
+def _facts(data: bytes) -> Any:
+    length = int.from_bytes(data[:8], "little")
+    metadata = json.loads(data[8 : 8 + length]).get("__metadata__") or {}
+    return json.loads(metadata.get("fedcoast", "null"))
+
+
+def _array(path: Path, name: str, view: Mapping[str, Any]) -> Array | BFloat16:
+    kind = _KINDS.get(view["dtype"])
+    if kind is None:
+        raise BadFile(f"{path}: layer {name!r} is of type {view['dtype']}, which fedcoast does not read")
+    if kind == "bfloat16":
+        return BFloat16.from_bits(np.frombuffer(view["data"], dtype=np.uint16).reshape(view["shape"]))
+    return np.frombuffer(view["data"], dtype=kind).reshape(view["shape"])

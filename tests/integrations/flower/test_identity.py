@@ -1,0 +1,170 @@
+"""Who is who: from the best evidence to the weakest, joined on purpose only, and never two in one."""
+
+import pytest
+from flwr.app import Context, RecordDict
+from flwr.serverapp.strategy import FedAvg
+
+from fedcoast import BadSetting, CoAst
+from fedcoast.integrations.flower import Identity, Observed, Peer, introduce
+from integrations.flower.handmade import HandmadeGrid, Node, answer, ask, drifting, federation, record, small_model
+
+KEY = b"-----a public key-----"
+
+
+def watched(nodes, rounds=3, **options):
+    coast = CoAst(horizon=1)
+    strategy = Observed(FedAvg(), coast, **options)
+    strategy.start(HandmadeGrid(nodes), record(small_model()), num_rounds=rounds)
+    assert strategy.unobserved == {}
+    return coast.assessment()
+
+
+@pytest.mark.parametrize(
+    ("peer", "client"),
+    [
+        (Peer(7, "berlin", KEY, {"client-id": "paris", "partition-id": 3}), "berlin"),
+        (Peer(7, "", KEY, {"client-id": "paris", "partition-id": 3}), "key-11289a1d90629ade"),
+        (Peer(7, "", b"", {"client-id": "paris", "partition-id": 3}), "paris"),
+        (Peer(7, "", b"", {"client-id": 5, "partition-id": 3}), "client-5"),
+        (Peer(7, "", b"", {"client-id": 5.0}), "client-5"),
+        (Peer(7, "", b"", {"client-id": "", "partition-id": 3}), "partition-3"),
+        (Peer(7, "", b"", {"client-id": 0.5}), "node-7"),
+        (Peer(7423646701073919812), "node-7423646701073919812"),
+    ],
+)
+def test_the_best_evidence_names_the_client(peer, client):
+    assert Identity(authenticated=True)(peer) == client
+
+
+def test_a_key_that_is_drawn_at_every_start_names_nobody():
+    assert Identity()(Peer(7, "", KEY, {"partition-id": 3})) == "partition-3"
+
+
+def test_a_number_that_is_a_client_is_not_the_partition_of_that_number():
+    identity = Identity()
+    assert identity(Peer(1, said={"client-id": 3})) != identity(Peer(2, said={"partition-id": 3}))
+
+
+def test_other_keys_can_be_agreed_on():
+    assert Identity(claim="site")(Peer(1, said={"site": "oslo", "client-id": "x"})) == "oslo"
+    assert Identity(partition="shard")(Peer(1, said={"shard": 2})) == "partition-2"
+
+
+def test_registered_names_are_read_from_the_grid():
+    nodes = {1: Node(drifting(1), name="berlin"), 2: Node(drifting(2), public_key=KEY), 3: Node(drifting(3))}
+    answer = watched(nodes, identity=Identity(authenticated=True))
+    assert answer.clients == ("berlin", "key-11289a1d90629ade", "node-3")
+
+
+def test_a_restarted_node_is_the_same_client_if_it_says_so():
+    nodes = {i: Node(drifting(i), said={"partition-id": i}) for i in (1, 2)}
+    coast = CoAst(horizon=1)
+    strategy = Observed(FedAvg(), coast)
+    arrays = strategy.start(HandmadeGrid(nodes), record(small_model()), num_rounds=2).arrays
+    strategy.start(HandmadeGrid({1: nodes[1], 99: nodes[2]}), arrays, num_rounds=2)
+    assert coast.assessment().seen == {"partition-1": 3, "partition-2": 3}
+
+
+def test_a_node_that_returns_under_a_new_id_is_somebody_new_unless_joined():
+    nodes = {1: Node(drifting(1)), 2: Node(drifting(2))}
+
+    def clients(identity):
+        coast = CoAst(horizon=1)
+        strategy = Observed(FedAvg(), coast, identity=identity)
+        arrays = strategy.start(HandmadeGrid(nodes), record(small_model()), num_rounds=2).arrays
+        strategy.start(HandmadeGrid({1: nodes[1], 99: nodes[2]}), arrays, num_rounds=2)
+        return coast.assessment().seen
+
+    assert clients(None) == {"node-1": 3, "node-2": 2, "node-99": 1}
+    assert clients(Identity(joined={"node-99": "node-2"})) == {"node-1": 3, "node-2": 3}
+    assert clients(Identity(joined={2: "berlin", 99: "berlin"})) == {"berlin": 3, "node-1": 3}
+
+
+@pytest.mark.parametrize(
+    ("joined", "text"),
+    [
+        ({"a": "b", "b": "c"}, "joined leads from 'a' to 'b' and on to 'c'; name the last one"),
+        ({"a": ""}, "joined maps a former identity to a client's name; got ''"),
+        ({"a": 7}, "joined maps a former identity to a client's name; got 7"),
+    ],
+)
+def test_joins_that_mean_nothing_are_refused(joined, text):
+    with pytest.raises(BadSetting, match=text):
+        Identity(joined=joined)
+
+
+def test_two_that_claim_one_identity_are_both_left_out_and_both_named():
+    nodes = {i: Node(drifting(i), said={"partition-id": min(i, 3)}) for i in (1, 2, 3, 4)}
+    answer = watched(nodes)
+    assert answer.seen == {"partition-1": 2, "partition-2": 2, "partition-3": 0}
+    reason = answer.quarantined[1]["partition-3"]
+    assert "claimed by node-3 and node-4 in one round" in reason
+    assert "own name" in reason
+
+
+def test_neither_of_two_that_claim_one_identity_is_in_the_round():
+    from fedcoast.integrations.flower.identity import NodeRegistry, resolve_clients
+    from fedcoast.integrations.flower.replies import Upload
+
+    roll = resolve_clients([Upload(i, said={"partition-id": i // 2}) for i in (0, 1, 2)], NodeRegistry(), Identity())
+    assert list(roll.clients) == ["partition-1"]
+    assert list(roll.refused) == ["partition-0"]
+    assert roll.answered == 3
+
+
+def test_a_join_that_meets_itself_is_refused_like_any_double():
+    answer = watched({i: Node(drifting(i)) for i in (1, 2, 3)}, identity=Identity(joined={"node-3": "node-2"}))
+    assert answer.seen == {"node-1": 2, "node-2": 0}
+    assert "claimed by node-2 and node-3" in answer.quarantined[2]["node-2"]
+
+
+def test_a_registered_name_cannot_be_claimed_even_while_its_owner_is_away():
+    impostor = Node(drifting(2), words={"client-id": "berlin"})
+    owner = Node(lambda model, n: None if n == 2 else drifting(1)(model, n), name="berlin")
+    answer = watched({1: owner, 2: impostor, 3: Node(drifting(3))}, rounds=3)
+    assert "registered name of another node" in answer.quarantined[2]["node-2"]
+    assert answer.seen["berlin"] == 1  # of rounds 1 and 2; it was away in 2
+    assert answer.seen["node-2"] == 0
+
+
+@pytest.mark.parametrize("claimed", ["node-1", "partition-0", "client-7", "key-00"])
+def test_a_form_that_is_derived_cannot_be_claimed(claimed):
+    answer = watched({1: Node(drifting(1)), 2: Node(drifting(2), words={"client-id": claimed}), 3: Node(drifting(3))})
+    assert "cannot be claimed" in answer.quarantined[1]["node-2"]
+    assert answer.seen["node-1"] == 2
+
+
+def test_a_resolver_of_ones_own_may_fail_for_one_client():
+    def own(peer):
+        return {1: "berlin", 2: "oslo"}[peer.node_id]
+
+    answer = watched({i: Node(drifting(i)) for i in (1, 2, 3)}, identity=own)
+    assert answer.seen == {"berlin": 2, "node-3": 0, "oslo": 2}
+    assert "cannot be identified" in answer.quarantined[1]["node-3"]
+
+
+def test_a_grid_that_cannot_say_who_its_nodes_are_does_not_stop_a_federation(caplog):
+    class Mute(HandmadeGrid):
+        def get_nodes(self):
+            raise ConnectionError("no answer")
+
+    coast = CoAst(horizon=1)
+    Observed(FedAvg(), coast).start(Mute(federation().nodes), record(small_model()), num_rounds=2)
+    assert coast.assessment().clients == tuple(f"partition-{i}" for i in range(4))
+    assert "no answer" in caplog.text
+
+
+def test_the_mod_introduces_a_client_by_its_node_config_and_leaves_the_metrics_alone():
+    context = Context(1, 1, {"client-id": "berlin", "partition-id": 2, "data": "/secret"}, RecordDict(), {})
+    message = ask(5, record(small_model()))
+    reply = introduce(message, context, lambda m, c: answer(m, small_model()))
+    assert dict(reply.content["fedcoast.introduction"]) == {"client-id": "berlin", "partition-id": 2}
+    assert dict(reply.content["metrics"]) == {"num-examples": 10}
+
+
+def test_an_introduced_client_keeps_its_name():
+    def node(i, name):
+        context = Context(1, i, {"client-id": name}, RecordDict(), {})
+        return Node(drifting(i), mods=(introduce,), context=context)
+
+    assert watched({1: node(1, "berlin"), 2: node(2, "oslo")}).clients == ("berlin", "oslo")

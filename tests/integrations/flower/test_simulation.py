@@ -1,0 +1,69 @@
+"""Simulations on Flower's Ray backend, started by `flwr run` as a user does."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fedcoast import Assessment, CoAst, replay
+from integrations.flower.processes import Processes, free_port
+
+pytestmark = pytest.mark.slow
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "flower-quickstart"
+BIG = 50
+
+
+@pytest.fixture(scope="module")
+def simulator(tmp_path_factory):
+    """A SuperLink of our own in simulation mode: `flwr run` alone would leave one behind."""
+    with Processes(tmp_path_factory.mktemp("simulation") / "processes") as processes:
+        port = free_port()
+        processes.start(
+            "superlink", "flower-superlink", "--insecure", "--simulation",
+            "--disable-runtime-dependency-installation", "--host", "127.0.0.1", "--port", str(port),
+        )  # fmt: skip
+        processes.connect_to(port)
+        yield processes
+
+
+def run(simulator, app, nodes, config):
+    return simulator.run(
+        "flwr", "run", str(app), "loop", "--stream",
+        "--federation-config", f"num-supernodes={nodes} client-resources-num-cpus=1",
+        "--run-config", config, timeout=180,
+    )  # fmt: skip
+
+
+def test_fifty_virtual_clients_a_fifth_of_them_a_round(simulator, tmp_path):
+    app = shutil.copytree(Path(__file__).parent / "deployed", tmp_path / "app")
+    out = tmp_path / "out"
+    run(simulator, app, BIG, f'out="{out}" nodes={BIG} fraction=0.2 rounds=5')
+    said = Assessment.from_json((out / "assessment.json").read_text())
+    again = CoAst(horizon=2)
+    rounds = list(replay(out / "run"))
+    for round in rounds:
+        assert 9 <= len(round.clients) <= BIG // 5  # partition 1 fails every other round
+        again.observe(round)
+    assert again.assessment() == said
+    assert len(said.clients) > BIG // 5
+    assert sum(said.seen.values()) == sum(len(round.clients) for round in rounds[:3])
+    assert all(re.fullmatch(r"partition-\d+", client) for client in said.clients)
+    metrics = json.loads((out / "metrics.json").read_text())
+    assert all(of_round["fedcoast/observed"] == 1 for of_round in metrics.values())
+
+
+def test_the_example_app_tells_who_helps_who_hurts_and_who_free_rides(simulator, tmp_path):
+    app = shutil.copytree(EXAMPLE, tmp_path / "app")
+    said = run(simulator, app, 5, f'record="{tmp_path / "run"}"')
+    coast = CoAst()
+    for round in replay(tmp_path / "run"):
+        coast.observe(round)
+    scores = coast.assessment().scores
+    assert set(scores) == {"berlin", "oslo", "rome", "cairo", "lima"}
+    assert min(scores["berlin"], scores["oslo"], scores["rome"]) > 0
+    assert scores["lima"] == 0
+    assert scores["cairo"] < 0
+    assert re.search(r"1 . berlin", said)  # the ranking, streamed to the terminal

@@ -1,0 +1,78 @@
+"""What can be different on another machine, and what is said when a cluster gives up; with Ray played by hand."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from fedcoast import BadFile, CoAst, Recorder, __version__, replay
+from fedcoast.integrations.ray import LostWork, assessing
+from fedcoast.integrations.ray.assessing import share_out
+from federations import federation, show
+
+
+class RayError(Exception):
+    pass
+
+
+class Promise:
+    def __init__(self, *arguments):
+        self.arguments = arguments
+
+
+class ByHand:
+    """As much of Ray as is used: every task is done when it is asked for, unless it is lost."""
+
+    def __init__(self, lost=False):
+        self.lost, self.asked = lost, {}
+        self.exceptions = SimpleNamespace(RayError=RayError)
+
+    def remote(self, function):
+        self.function = function
+        return self
+
+    def options(self, **options):
+        self.asked |= options
+        return SimpleNamespace(remote=Promise)
+
+    def wait(self, waiting):
+        return waiting[-1:], waiting[:-1]
+
+    def get(self, promise):
+        if self.lost:
+            raise RayError("The worker died unexpectedly\nwhile executing this task.")
+        return self.function(*promise.arguments)
+
+
+@pytest.fixture
+def run(tmp_path):
+    with Recorder(tmp_path / "run") as recorder:
+        for round in federation(seed=2, rounds=5):
+            recorder.observe(round)
+    return tmp_path / "run"
+
+
+def test_tasks_come_back_in_any_order_and_are_tried_again_where_a_worker_died(run):
+    ray, told = ByHand(), []
+    answer = share_out(run, CoAst(), 6, lambda tasks: assessing._by_ray(ray, tasks), lambda *done: told.append(done))
+    assert answer == show(CoAst(), replay(run))
+    assert told == [(place, len(told)) for place in range(1, len(told) + 1)]
+    assert ray.asked["max_retries"] >= 3
+
+
+def test_a_cluster_that_gives_up_is_our_own_error(run):
+    with pytest.raises(LostWork, match=r"could not value a shard of the run \(RayError: while executing this task"):
+        share_out(run, CoAst(), 3, lambda tasks: assessing._by_ray(ByHand(lost=True), tasks))
+
+
+def test_another_version_or_a_folder_out_of_sight_is_said_with_the_machine(run, monkeypatch):
+    tasks = []
+    with pytest.raises(KeyError):  # nobody works
+        share_out(run, CoAst(), 1, lambda given: iter(tasks.extend(given) or ()))
+    monkeypatch.setattr(assessing.socket, "gethostname", lambda: "far")
+    other = assessing._value_elsewhere(tasks[0], "0.0.1")
+    assert isinstance(other.error, LostWork)
+    assert str(other.error) == f"far has fedcoast {__version__}, and this is 0.0.1; install the same"
+    gone = assessing._value_elsewhere(replace(tasks[0], run=run / "nowhere"), __version__)
+    assert isinstance(gone.error, BadFile)
+    assert "nowhere is not on far; all machines must see it under this path" in str(gone.error)

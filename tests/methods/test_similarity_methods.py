@@ -1,0 +1,249 @@
+"""Cosine, CGSV, ShapFed and update norm at the edges: idle, alone, absent, quarantined, scaled, harmful."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import fixture_a
+from fedcoast import BadSetting, Round
+from fedcoast.methods import CGSV, CGSVResearchCode, Cosine, Norm, ShapFed
+from fedcoast.methods.similarity.shapfed import class_cosines
+from federations import federation, show, with_upload, without
+
+ALIKE = [CGSV, lambda: CGSV(game="exact"), Cosine, lambda: Cosine(reference="movement"), CGSVResearchCode, ShapFed]
+NAMES = ["cgsv", "cgsv-exact", "cosine", "cosine of movement", "cgsv-research-code", "shapfed"]
+directions = pytest.mark.parametrize("make", ALIKE, ids=NAMES)
+
+
+def idle(rounds, client):
+    return [with_upload(round, client, round.start) for round in rounds]
+
+
+def turned(round, client, factor):
+    """The client's update times a factor."""
+    model = {n: round.start[n] + factor * (round.local[client][n] - round.start[n]) for n in round.start}
+    return with_upload(round, client, model)
+
+
+@directions
+def test_a_zero_update_earns_no_credit(make):
+    answer = show(make(), idle(federation(), "bob"))
+    assert {credits["bob"] for credits in answer.credits.values()} == {0}
+
+
+@directions
+def test_one_client_alone_agrees_with_itself(make):
+    shown = federation(clients=("ann",))
+    answer = show(make(), shown)
+    assert all(credits["ann"] == pytest.approx(1) for credits in answer.credits.values())
+    answer = show(make(), [replace(r, local={"ann": r.start}, end=r.start) for r in shown])
+    assert all(credits == {"ann": 0} for credits in answer.credits.values())
+
+
+@directions
+def test_a_client_that_pulls_the_other_way_is_credited_below_zero(make):
+    # Ann's update, the common direction itself, is turned round, and too weak to turn the mean with it.
+    shown = [turned(round, "ann", -0.2) for round in federation(seed=3)]
+    shown = [replace(r, end={n: np.mean([m[n] for m in r.local.values()], axis=0) for n in r.start}) for r in shown]
+    answer = show(make(), shown)
+    assert sum(credits["ann"] for credits in answer.credits.values()) < 0 < answer.scores["bob"]
+
+
+@directions
+def test_every_credit_is_a_cosine(make):
+    answer = show(make(), federation(rounds=8, seed=5))
+    assert all(abs(credit) <= 1 for credits in answer.credits.values() for credit in credits.values())
+
+
+@directions
+def test_the_size_of_all_updates_together_changes_nothing(make):
+    shown = federation(dtype=np.float64)
+    doubled = []
+    for round in shown:
+        local = {c: {n: m[n] + (m[n] - round.start[n]) for n in m} for c, m in round.local.items()}
+        end = {n: round.end[n] + (round.end[n] - round.start[n]) for n in round.end}
+        doubled.append(replace(round, local=local, end=end))
+    one, two = show(make(), shown), show(make(), doubled)
+    assert one.scores == pytest.approx(two.scores, abs=1e-5)  # CGSV adds 1e-7 to every length
+
+
+def test_cgsv_is_not_hijacked_by_a_scaled_client_where_plain_cosines_are():
+    def scaled(client, updates):
+        return 10 * updates[client] if client == "c3" else updates[client]
+
+    shown = list(fixture_a.rounds("observer", scaled))
+    plain = show(Cosine(), shown).scores
+    assert [round(plain[client], 2) for client in ("c1", "c2", "c3")] == [-2.36, -2.51, 3.96]
+    cut = show(CGSV(), shown).scores
+    assert cut["c3"] < 0.01 < cut["c1"]
+
+
+def test_reputations_are_shares_of_one():
+    answer = show(CGSV(), federation(rounds=8))
+    assert sum(answer.scores.values()) == pytest.approx(1)
+    assert min(answer.scores.values()) > 0
+
+
+def test_where_all_updates_cancel_reputations_are_equal():
+    model = {"w": np.array([1.0, -2.0])}
+    local = {"a": {"w": model["w"] + 1}, "b": {"w": model["w"] - 1}}
+    answer = show(CGSV(), [Round(1, model, local, model)])
+    assert answer.credits == {1: {"a": 0, "b": 0}}
+    assert answer.scores == {"a": 0.5, "b": 0.5}
+
+
+def test_who_is_absent_keeps_its_reputation_relative_to_the_others():
+    shown = federation(rounds=6, clients=("ann", "bob", "cid", "dan"))
+    before = show(CGSV(), shown[:3]).scores
+    after = show(CGSV(), [*shown[:3], *(without(round, "cid", "dan") for round in shown[3:])]).scores
+    assert after["cid"] == pytest.approx(before["cid"])
+    assert after["dan"] == pytest.approx(before["dan"])
+    assert after["ann"] + after["bob"] == pytest.approx(before["ann"] + before["bob"])
+
+
+def test_a_round_of_one_does_not_change_its_reputation():
+    shown = federation(rounds=4)
+    before = show(CGSV(), shown[:3]).scores
+    after = show(CGSV(), [*shown[:3], without(shown[3], "ann", "bob")]).scores
+    assert after == pytest.approx(before)
+
+
+def test_a_newcomer_enters_with_an_equal_share():
+    shown = [
+        without(round, "dan") if round.number < 4 else round for round in federation(clients=("ann", "bob", "dan"))
+    ]
+    answer = show(CGSV(memory=0.999999), shown)
+    assert answer.scores["dan"] == pytest.approx(1 / 3, abs=1e-4)
+    assert answer.seen["dan"] == 3
+
+
+def test_the_data_weigh_in_cgsvs_first_round_only():
+    first, second = federation(rounds=2)
+    heavy = {"ann": 1, "bob": 1, "cid": 1000}
+    weighted = show(CGSV(), [replace(first, weights=heavy)])
+    assert weighted.credits[1]["cid"] > 0.99
+    assert weighted.credits != show(CGSV(), [first]).credits
+    one = show(CGSV(), [first, second])
+    two = show(CGSV(), [first, replace(second, weights=heavy)])
+    assert one == two
+
+
+def test_exact_cgsv_refuses_more_than_fifteen_clients():
+    many = federation(rounds=1, clients=tuple(range(16)))
+    with pytest.raises(BadSetting, match=r"round 1 has 16 clients.*at most 15; use game='cosine'"):
+        show(CGSV(game="exact"), many)
+    assert sum(show(CGSV(game="exact"), [without(many[0], 15)]).credits[1].values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"length": 0}, "length must be a positive number"),
+        ({"memory": 1}, r"memory must lie in \[0, 1\)"),
+        ({"floor": -1}, "floor must be a positive number"),
+        ({"game": "shapley"}, "game must be one of 'cosine', 'exact'; got 'shapley'"),
+        ({"layers": []}, "layers must be"),
+    ],
+)
+def test_cgsv_says_what_its_options_may_be(options, text):
+    with pytest.raises(BadSetting, match=text):
+        CGSV(**options)
+
+
+def test_the_mean_is_weighted_as_the_aggregation_was():
+    (round,) = federation(rounds=1)
+    heavy = replace(round, weights={"ann": 0, "bob": 0, "cid": 5})
+    assert show(Cosine(), [heavy]).scores["cid"] == pytest.approx(1)
+    nobody = replace(round, weights={"ann": 0, "bob": 0, "cid": 0})
+    assert set(show(Cosine(), [nobody]).scores.values()) == {0}
+
+
+def test_a_server_optimiser_bends_the_movement_and_not_the_mean():
+    (round,) = federation(rounds=1)
+    back = {n: round.start[n] - (round.end[n] - round.start[n]) for n in round.start}
+    assert show(Cosine(), [replace(round, end=back)]).scores == show(Cosine(), [round]).scores
+    mirrored = show(Cosine(reference="movement"), [replace(round, end=back)]).scores
+    straight = show(Cosine(reference="movement"), [round]).scores
+    assert mirrored == pytest.approx({client: -score for client, score in straight.items()}, abs=1e-6)
+
+
+@pytest.mark.parametrize("make", [CGSV, Cosine, Norm])
+def test_layers_choose_what_is_compared(make):
+    (round,) = federation(rounds=1)
+    head = {n: round.local["bob"][n] if n.startswith("head") else round.local["ann"][n] for n in round.start}
+    answer = show(make(layers="head.*"), [with_upload(round, "ann", head)])
+    assert answer.credits[1]["ann"] == answer.credits[1]["bob"]
+
+
+def test_the_norm_of_an_update():
+    start = {"w": np.float32([1, 1]), "b": np.float32([0])}
+    local = {"a": {"w": np.float32([4, 1]), "b": np.float32([4])}, "b": start}
+    assert show(Norm(), [Round(1, start, local, start)]).scores == {"a": 5.0, "b": 0.0}
+
+
+def test_shapfed_leaves_out_a_class_that_nobody_trained():
+    start = {"fc.weight": np.zeros((3, 2)), "fc.bias": np.zeros(3)}
+    moved = {"fc.weight": np.array([[1.0, 0], [0, 1], [0, 0]]), "fc.bias": np.zeros(3)}
+    other = {"fc.weight": np.array([[1.0, 0], [0, -1], [0, 0]]), "fc.bias": np.zeros(3)}
+    answer = show(ShapFed(), [Round(1, start, {"a": moved, "b": other}, start)])
+    assert answer.scores == {"a": 0.5, "b": 0.5}  # one class shared, one cancelled, one untrained
+
+
+def test_shapfed_counts_by_reputation_what_everyone_says():
+    shown = [turned(round, "ann", -0.5) for round in federation(rounds=2, seed=3)]
+    answer = show(ShapFed(), shown)
+    gamma = answer.credits[1]
+    assert gamma == show(ShapFed(weighting="uniform"), shown).credits[1]
+    assert gamma["ann"] < 0  # so that she counts for nothing in the second round
+    counts = {client: max(0, own) / (gamma["bob"] + gamma["cid"]) for client, own in gamma.items()}
+    second = shown[1]
+    updates = {
+        client: np.column_stack([(model[n] - second.start[n]).astype(float) for n in ("head.weight", "head.bias")])
+        for client, model in second.local.items()
+    }
+    expected = {client: cosines.mean() for client, cosines in class_cosines(updates, counts).items()}
+    assert answer.credits[2] == pytest.approx(expected, abs=1e-6)
+
+
+def test_shapfed_keeps_the_score_of_who_is_absent():
+    shown = federation(rounds=4)
+    before = show(ShapFed(), shown[:2]).scores
+    after = show(ShapFed(), [*shown[:2], *(without(round, "bob") for round in shown[2:])]).scores
+    assert after["bob"] == before["bob"]
+    assert after["ann"] != before["ann"]
+
+
+def test_shapfed_takes_a_head_without_bias_and_of_more_dimensions():
+    rng = np.random.default_rng(0)
+    start = {"conv": rng.normal(size=(4, 3, 1, 1))}
+    local = {c: {"conv": start["conv"] + rng.normal(size=(4, 3, 1, 1))} for c in "ab"}
+    assert all(-1 <= score <= 1 for score in show(ShapFed(), [Round(1, start, local, start)]).scores.values())
+
+
+@pytest.mark.parametrize(
+    ("model", "text"),
+    [
+        ({"w": np.zeros(4)}, "ShapFed needs a classifier with a head of two or more dimensions"),
+        ({"w": np.zeros((1, 4)), "b": np.zeros(1)}, r"a row for each of two or more classes.*w \(1, 4\), b \(1,\)"),
+        ({"w": np.zeros((3, 4)), "b": np.zeros(4)}, r"layers='head' chose w \(3, 4\), b \(4,\). Name the head"),
+    ],
+)
+def test_shapfed_refuses_what_is_no_classifier(model, text):
+    with pytest.raises(BadSetting, match=text):
+        show(ShapFed(), [Round(1, model, {"a": model}, model)])
+
+
+@directions
+def test_a_saved_state_that_was_altered_is_refused(make, tmp_path):
+    from fedcoast import BadFile
+    from fedcoast.storage.tensors import read_tensors, write_tensors
+
+    assessor = make()
+    show(assessor, federation(rounds=2))
+    assessor.save(tmp_path / "state")
+    _, header = read_tensors(tmp_path / "state")
+    header["facts"] = {"standing": [["nobody", 1]], "more": 1}
+    write_tensors(tmp_path / "state", {}, header)
+    with pytest.raises(BadFile):
+        make().restore(tmp_path / "state")

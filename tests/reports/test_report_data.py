@@ -1,0 +1,253 @@
+import csv
+import io
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from accounts import MADE, small
+from fedcoast import Assessment, BadSetting, CoAst
+from fedcoast.analysis.uncertainty import certainty
+from fedcoast.methods import CGSV, METHODS, Cosine
+from fedcoast.reports.assess_rounds import conclude, survey
+from fedcoast.reports.forms import to_csv, to_json
+from fedcoast.reports.layers import LayeredCoAst
+from fedcoast.reports.markdown import markdown
+from fedcoast.reports.overview import ends, groups, means, windows
+from fedcoast.reports.phrasing import coverage, findings, interval, number, settling
+from fedcoast.reports.report_data import account
+from fedcoast.reports.tables import ranking_table
+from federations import federation, show, with_upload
+
+
+def said(passages):
+    return " ".join("".join(part if isinstance(part, str) else part.name for part in parts) for parts in passages)
+
+
+# --- which layers the credit came from
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"past": 0},
+        {"keep": 0.5, "horizon": 3},
+        {"rounds": slice(2, None)},
+        {"rounds": slice(-3, None)},
+        {"tail": "truncate"},
+        {"tail": "truncate", "rounds": slice(-2, None)},
+        {"target": "pruned", "keep": 0.5},
+        {"target": "parameters", "baseline": "none"},
+        {"drift": "votes", "target": "update"},
+        {"layers": ["head.*"]},
+    ],
+)
+def test_layers_add_up_to_the_scores_and_change_no_answer(options):
+    rounds = federation(rounds=9, present=lambda number, client: (number + len(client)) % 4 or client == "ann")
+    layered = LayeredCoAst(**options)
+    assert show(layered, rounds) == show(CoAst(**options), rounds)
+    by_layer, scores = layered.by_layer(), layered.assessment().scores
+    assert {client: row.sum() for client, row in by_layer.agreement.items()} == scores
+    assert len(by_layer.names) == (2 if "layers" in options else 5)
+    for client, row in by_layer.votes.items():
+        assert np.all(np.abs(by_layer.agreement[client]) <= (1 + layered.past) * row)
+
+
+def test_a_layer_alone_has_the_credit_that_coast_gives_to_it_alone():
+    rounds = federation(rounds=8)
+    layered = LayeredCoAst(keep=0.5)
+    show(layered, rounds)
+    found = layered.by_layer()
+    for place, name in enumerate(found.names):
+        alone = show(CoAst(keep=0.5, layers=[name]), rounds).scores
+        assert {client: row[place] for client, row in found.agreement.items()} == alone
+
+
+def test_before_the_first_round_no_layer_is_known():
+    assert LayeredCoAst().by_layer().names == ()
+
+
+# --- what fits on a page
+
+
+@pytest.mark.parametrize(("count", "most"), [(1, 5), (5, 5), (6, 5), (1000, 45), (46, 45), (7, 4)])
+def test_everyone_is_in_exactly_one_row_and_the_ends_are_alone(count, most):
+    rows = groups(count, most)
+    assert [place for row in rows for place in row.places] == list(range(count))
+    assert len(rows) <= most
+    assert rows[0].alone
+    assert rows[-1].alone
+
+
+@pytest.mark.parametrize(("count", "most"), [(0, 5), (1, 5), (5, 5), (6, 5), (1000, 200), (999, 200)])
+def test_every_round_is_in_exactly_one_window(count, most):
+    columns = windows(range(count), most)
+    assert [place for window in columns for place in window] == list(range(count))
+    assert len(columns) <= most
+
+
+def test_the_ends_are_the_best_and_the_worst():
+    assert ends(1000, 5) == (0, 1, 2, 998, 999)
+
+
+def test_the_mean_of_a_block_counts_only_who_was_there():
+    table = np.array([[1.0, 2.0, np.nan], [3.0, np.nan, np.nan]])
+    found = means(table, [(0, 1)], [(0, 1), (2,)])
+    assert found[0, 0] == 2.0
+    assert np.isnan(found[0, 1])
+
+
+# --- the record
+
+
+def test_standings_are_in_the_order_of_the_ranking_with_the_numbers_of_the_assessment():
+    record = small()
+    assert [standing.client for standing in record.standings] == list(record.assessment.ranking)
+    for standing in record.standings:
+        assert standing.score == record.assessment.scores[standing.client]
+        assert standing.rank == record.assessment.ranks[standing.client]
+        low, high = standing.interval
+        assert low <= standing.score <= high
+    assert sum(record.rewards.shares.values()) == 1
+    assert math.isclose(sum(standing.share for standing in record.standings), 1)
+
+
+def test_the_timeline_ends_at_the_scores():
+    record = small()
+    assert record.cumulative[:, -1].tolist() == [standing.score for standing in record.standings]
+
+
+def test_only_counted_rounds_are_shown_and_the_others_named():
+    rounds = federation(rounds=10)
+    record = survey(rounds, LayeredCoAst(rounds=slice(3, None)), made=MADE)
+    assert (record.rounds, record.uncounted) == ((4, 5, 6, 7, 8), (1, 2, 3))
+    assert record.additive
+
+
+def test_a_verdict_needs_a_zero_that_means_something_and_an_interval():
+    assert {standing.verdict for standing in small().standings} <= {"helps", "hurts", "unclear"}
+    few = small(rounds=4)
+    assert [standing.verdict for standing in few.standings] == [None] * 3
+    assert "they need" in few.doubt
+    literal = survey(federation(rounds=30), LayeredCoAst.paper(), made=MADE)
+    assert not literal.zero_is_idle
+    assert [standing.verdict for standing in literal.standings] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("interval", "verdict"), [((1, 2), "helps"), ((-2, -1), "hurts"), ((-1, 1), "unclear"), ((0, 1), "unclear")]
+)
+def test_a_verdict_is_where_the_range_lies(interval, verdict):
+    assessment = Assessment("coast", {"a": 0}, {1: {"a": 0}}, seen={"a": 1}, settings={"target": "ballot"})
+    sure = certainty(assessment)
+    sure = sure.__class__(**{**vars(sure), "intervals": {"a": interval}})
+    assert account(assessment, certainty=sure).standings[0].verdict == verdict
+
+
+def test_scores_that_are_no_sums_are_said_to_be_none():
+    record = survey(federation(rounds=12), CGSV(), made=MADE)
+    assert not record.additive
+    assert "no sums" in record.doubt
+    assert record.level is None
+
+
+def test_methods_are_compared_on_the_same_rounds():
+    record = small(others={"cosine": Cosine()}, truth={"ann": 3, "bob": 2, "cid": 1})
+    assert list(record.comparison.assessments) == ["coast", "cosine"]
+    assert [standing.planted for standing in record.standings] == [1, 2, 3]
+
+
+def test_a_truth_about_others_is_left_out():
+    assert small(truth={"ann": 1}).standings[0].planted is None
+
+
+def test_when_the_method_itself_fails_the_report_does():
+    with pytest.raises(BadSetting, match="coast has no answer"):
+        survey(federation(rounds=4), LayeredCoAst(layers=["nothing"]), {"cosine": Cosine()})
+
+
+def test_nobody_earned_anything_so_there_are_no_shares():
+    assessment = Assessment("coast", {"a": -1, "b": -3}, {1: {"a": -1, "b": -3}}, seen={"a": 1, "b": 1})
+    assert conclude(assessment).rewards is None
+    with pytest.raises(BadSetting, match="nobody to reward"):
+        conclude(assessment, budget="100")
+
+
+@pytest.mark.parametrize("method", [name for name, method in METHODS.items() if not method.needs])
+def test_any_method_can_be_reported(method):
+    record = survey(federation(rounds=5, clients=("a", "b", "c", "d")), METHODS[method].make(), made=MADE)
+    assert record.measures == METHODS[record.method].measures
+    assert len(record.standings) == 4
+
+
+def test_a_method_of_ones_own_can_be_reported():
+    assert "its own" in account(Assessment("mine", {"a": 1}, seen={"a": 1})).measures
+
+
+def test_quarantined_uploads_are_on_record():
+    rounds = federation(rounds=6)
+    bad = {name: array * np.nan for name, array in rounds[2].local["bob"].items()}
+    record = survey([*rounds[:2], with_upload(rounds[2], "bob", bad), *rounds[3:]], made=MADE)
+    ((number, client, reason),) = record.quarantined
+    assert (number, client) == (3, "bob")
+    assert "finite" in reason
+
+
+def test_who_missed_rounds_is_compared_by_what_is_evened_and_nobody_else_hears_of_it():
+    def absent(round):
+        return replace(round, local={client: round.local[client] for client in round.local if client != "bob"})
+
+    rounds = [absent(round) if round.number % 3 else round for round in federation(rounds=30)]
+    some, everybody = survey(rounds, made=MADE), small()
+    level = some.assessment.evened
+    assert {standing.client: standing.evened for standing in some.standings} == level
+    assert "compare what is evened" in coverage(some)
+    for text in (markdown(some), ranking_table(some)):
+        assert "evened" in text
+        assert number(level["bob"]) in text
+        assert interval(some.standings[0].evened_interval) in text
+    data = json.loads(to_json(some))["clients"]
+    assert [of["evened"] for of in data] == [standing.evened for standing in some.standings]
+    head, first, *_ = csv.reader(io.StringIO(to_csv(some), newline=""))
+    low, high = some.standings[0].evened_interval
+    assert [float(first[head.index(f"evened{end}")]) for end in ("", " low", " high")] == [
+        some.standings[0].evened,
+        low,
+        high,
+    ]
+    assert not any(standing.evened for standing in survey(rounds, CGSV(), made=MADE).standings)
+    assert "evened" not in coverage(everybody) + markdown(everybody) + ranking_table(everybody)
+
+
+# --- in words
+
+
+def test_the_findings_name_the_best_the_worst_and_what_is_pending():
+    text = said(findings(small()))
+    assert text.startswith("Most was contributed by ann")
+    assert "least by cid" in text
+    assert "Not final yet: rounds 29–30." in text
+
+
+def test_no_rounds_and_one_client_have_words_too():
+    assert "No round has a final credit yet" in said(findings(small(rounds=2)))
+    assert "Waiting: rounds 1–2." in said(findings(small(rounds=2)))
+    assert "There is one client: ann" in said(findings(small(clients=("ann",))))
+
+
+def test_those_who_cannot_be_told_apart_are_named_with_what_it_would_take():
+    record = small(clients=("ann", "bob", "cid", "dan"))
+    text = said([settling(record)])
+    twins = [group for group in record.groups if len(group) > 1]
+    assert twins
+    for place in twins[0]:
+        assert record.standings[place].name in text
+    assert "neighbours apart" in text or "hardly" in text
+
+
+def test_numbers_and_names_of_clients_cannot_be_confused():
+    record = survey(federation(rounds=4, clients=(7, "7", "")), made=MADE)
+    assert {standing.name for standing in record.standings} == {"client 7", "7", "client ''"}
