@@ -392,7 +392,7 @@ def _intake(before: list[Any], compiled: bool) -> BallotEncoder:
 
 
 def _voting(schema: Any) -> set[str]:
-    return {entry.name for entry in schema.voting}
+    return {entry.name for entry in schema.trainable}
 
 
 def _seconds(work: Callable[[], object]) -> float:

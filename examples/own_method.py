@@ -27,7 +27,7 @@ class SignAgreement(Assessor):
 
     def _take(self, round, schema, uploads):
         start = round.read_start(schema)
-        names = [entry.name for entry in schema.voting]  # no buffers, no counters
+        names = [entry.name for entry in schema.trainable]  # no buffers, no counters
         total = {name: np.zeros(start[name].shape) for name in names}
         signs = {}
         for client, model in uploads:  # one client in memory at a time; bad uploads never come this far

@@ -114,7 +114,7 @@ def _sparse(round: Round, client: Any, keep: float) -> Any:
     def load() -> Model:
         schema = round.schema()
         start, upload = schema.read(round.start), schema.read(round.local[client])
-        voting = {entry.name for entry in schema.voting}
+        voting = {entry.name for entry in schema.trainable}
         return {
             name: sparse_upload(start[name], array, keep) if name in voting else array for name, array in upload.items()
         }

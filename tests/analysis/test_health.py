@@ -115,5 +115,5 @@ def test_what_rounds_carry_is_not_worked_out_again(tmp_path, monkeypatch):
 
 
 def test_old_ballots_do_not_tell(tmp_path):
-    folder = of_before(record(tmp_path / "run", dying([5, 5]), pruned=0.1))
+    folder = of_before(record(tmp_path / "run", dying([5, 5]), ballot_keep=0.1))
     assert health_of(folder, carried(folder)).healthy is None

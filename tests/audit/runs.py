@@ -23,8 +23,8 @@ def rounds(count=ROUNDS):
     return made
 
 
-def record(folder, count=ROUNDS, pruned=None, first=0):
-    with Recorder(folder, about={"what": "a test"}, pruned=pruned) as recorder:
+def record(folder, count=ROUNDS, ballot_keep=None, first=0):
+    with Recorder(folder, about={"what": "a test"}, ballot_keep=ballot_keep) as recorder:
         for round in rounds(count)[first:]:
             recorder.observe(round)
         return recorder.head

@@ -11,14 +11,14 @@ from fedcoast.audit import verify
 from fedcoast.storage.chain import head, read_link
 
 
-def places(folder):
+def round_dirs(folder):
     return sorted((folder / "rounds").iterdir())
 
 
 def test_a_link_can_be_recomputed_with_nothing_but_a_hash_function(tmp_path):
     last = record(tmp_path / "run")
     previous, after = hashlib.sha256((tmp_path / "run" / "run.json").read_bytes()).hexdigest(), None
-    for place in places(tmp_path / "run"):
+    for place in round_dirs(tmp_path / "run"):
         link = json.loads((place / "link.json").read_text())
         said = link.pop("hash")
         assert (link["previous"], link["after"], link["number"]) == (previous, after, int(place.name))
@@ -35,14 +35,14 @@ def test_a_link_can_be_recomputed_with_nothing_but_a_hash_function(tmp_path):
 
 def test_the_head_follows_from_the_rounds_alone(tmp_path):
     assert record(tmp_path / "one") == record(tmp_path / "two")
-    assert record(tmp_path / "three", pruned=0.3) != head(tmp_path / "one")[1]
+    assert record(tmp_path / "three", ballot_keep=0.3) != head(tmp_path / "one")[1]
 
 
 def test_a_recorder_goes_on_with_the_chain_it_finds(tmp_path):
     whole = record(tmp_path / "whole")
     record(tmp_path / "run", count=2)
     with Recorder(tmp_path / "run") as recorder:
-        assert recorder.head == read_link(places(tmp_path / "whole")[1]).hash
+        assert recorder.head == read_link(round_dirs(tmp_path / "whole")[1]).hash
     assert record(tmp_path / "run", first=2) == whole
     assert verify(tmp_path / "run", head=whole).agrees
 
@@ -110,11 +110,11 @@ def test_the_chain_of_an_older_run_begins_with_its_next_round(tmp_path):
 
 def test_the_links_of_first_rounds_cannot_be_removed_to_make_them_look_older(tmp_path):
     record(tmp_path / "run")
-    for place in places(tmp_path / "run")[:2]:
+    for place in round_dirs(tmp_path / "run")[:2]:
         (place / "link.json").unlink()
     named = {finding.file for finding in verify(tmp_path / "run").findings}
     assert named == {"rounds/0000000001/link.json", "rounds/0000000002/link.json"}
-    for place in places(tmp_path / "run")[2:]:
+    for place in round_dirs(tmp_path / "run")[2:]:
         (place / "link.json").unlink()
     assert len(verify(tmp_path / "run").findings) == ROUNDS
 

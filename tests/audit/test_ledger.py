@@ -11,7 +11,7 @@ from audit.test_tampering import relinked
 from fedcoast import BadRound, BadSetting, CoAst, Recorder, replay
 from fedcoast.audit import verify
 from fedcoast.methods import ComFedSV
-from fedcoast.storage.credit_log import read_kept
+from fedcoast.storage.credit_log import read_credit_log
 from federations import federation
 
 
@@ -29,7 +29,7 @@ def record(folder, first=0, last=None, recorder_first=False):
 @pytest.mark.parametrize("recorder_first", [True, False])
 def test_the_credits_that_are_final_lie_with_the_rounds_and_are_confirmed(tmp_path, recorder_first):
     record(tmp_path / "run", recorder_first=recorder_first)
-    kept, whole = read_kept(tmp_path / "run"), answer(tmp_path / "run")
+    kept, whole = read_credit_log(tmp_path / "run"), answer(tmp_path / "run")
     assert whole.credits.keys() == {1, 2, 3}
     assert kept.credits == {n: of for n, of in whole.credits.items() if n < 3 or not recorder_first}
     found = verify(tmp_path / "run")
@@ -111,4 +111,4 @@ def test_a_method_that_never_hears_everyone_together_costs_no_round(tmp_path):
             assessor.observe(round)
             recorder.observe(round)
     assert [round.number for round in replay(tmp_path / "run")] == [1, 2, 3, 4]
-    assert read_kept(tmp_path / "run").credits == {}
+    assert read_credit_log(tmp_path / "run").credits == {}

@@ -277,6 +277,6 @@ def test_a_changed_number_in_an_answer_is_found(run, right_answer, tmp_path_fact
     at = data.draw(st.sampled_from([place for place, value in enumerate(row) if value is not None]))
     row[at] += data.draw(st.sampled_from([1, -1, 100]))
     path.write_text(json.dumps(said))
-    found = named(run, papers=[path])
+    found = named(run, artifacts=[path])
     assert set(found) == {str(path)}
     assert f"of {['3', repr('ann'), repr('bob')][at]} is" in found[str(path)]

@@ -53,7 +53,7 @@ def test_a_run_that_loses_capacity_is_assessed_with_a_warning(tmp_path):
     assert done.out.endswith(f"{LOSING}\n")
 
 
-@pytest.mark.parametrize("options", [{}, {"pruned": 0.1}])
+@pytest.mark.parametrize("options", [{}, {"ballot_keep": 0.1}])
 def test_a_recording_of_before_is_warned_about_where_its_uploads_tell(tmp_path, options):
     folder = of_before(record(tmp_path / "run", dying([0, 0, 3, 4, 5]), **options))
     assert (LOSING in fedcoast("assess", folder).out) is (not options)
@@ -82,7 +82,7 @@ def test_json_has_it_beside_the_answer_and_csv_is_as_ever(tmp_path):
     table = fedcoast("assess", folder, "--csv").out
     assert Assessment.from_csv(table) == Assessment.from_json(text)
     assert "moved by nobody" not in table
-    old = of_before(record(tmp_path / "old", dying([5, 5, 5]), pruned=0.1))
+    old = of_before(record(tmp_path / "old", dying([5, 5, 5]), ballot_keep=0.1))
     assert json.loads(fedcoast("assess", old, "--json").out)["health"] is None
 
 

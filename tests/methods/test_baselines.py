@@ -78,4 +78,4 @@ def test_no_correlation_with_a_constant_is_a_number():
 def test_baselines_do_with_ballots():
     (round,) = weighted(federation(rounds=1))
     for name in ("size", "chance", "constant"):
-        assert show(METHODS[name].make(), [replace(round, pruned=0.1)]).credits
+        assert show(METHODS[name].make(), [replace(round, ballot_keep=0.1)]).credits

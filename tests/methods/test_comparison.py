@@ -68,7 +68,7 @@ def test_who_fails_is_dropped_with_the_reason_and_the_others_go_on():
 
 
 def test_a_round_of_ballots_drops_those_who_need_more():
-    shown = [replace(round, pruned=0.1) for round in federation()]
+    shown = [replace(round, ballot_keep=0.1) for round in federation()]
     comparison = compare(shown, {"coast": CoAst(), "cosine": Cosine()})
     assert list(comparison.assessments) == ["coast"]
     assert "holds ballots of keep=0.1 only; cosine needs the whole uploads" in comparison.errors["cosine"]

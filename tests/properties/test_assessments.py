@@ -166,7 +166,7 @@ def test_a_recording_of_ballots_gives_the_assessment_that_whole_uploads_give(rou
     assume(settings["small"] != "raw" and settings["step"] != "avg")
     live = show(CoAst(**settings), rounds)
     with tempfile.TemporaryDirectory() as folder:
-        with Recorder(Path(folder, "run"), pruned=settings["keep"]) as recorder:
+        with Recorder(Path(folder, "run"), ballot_keep=settings["keep"]) as recorder:
             for round in rounds:
                 recorder.observe(round)
         same(show(CoAst(**settings), replay(Path(folder, "run"))), live)

@@ -121,6 +121,6 @@ def test_the_layout_of_a_real_network_lets_no_statistics_vote():
         torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.Flatten(), torch.nn.Linear(8, 3)
     )
     schema = schema_of(network.state_dict())
-    assert [entry.name for entry in schema.voting] == [name for name, _ in network.named_parameters()]
-    silent = {entry.name: entry.kind for entry in schema.entries if not entry.votes}
+    assert [entry.name for entry in schema.trainable] == [name for name, _ in network.named_parameters()]
+    silent = {entry.name: entry.dtype for entry in schema.entries if not entry.trainable}
     assert silent == {"1.running_mean": "float32", "1.running_var": "float32", "1.num_batches_tracked": "int64"}

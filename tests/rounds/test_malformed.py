@@ -206,7 +206,7 @@ def facts():
                   {"accuracy": 10**400}, {"accuracy": [0.5]}]:  # fmt: skip
         yield f"metrics {str(value)[:30]!r}", changed(metrics=value)
     for value in [0, -0.1, 1.1, "0.1", True, float("nan"), [0.1], 10]:
-        yield f"pruned {value!r}", changed(pruned=value)
+        yield f"ballot_keep {value!r}", changed(ballot_keep=value)
 
 
 ROUND_CASES = {**dict(global_models()), **dict(facts())}

@@ -155,7 +155,7 @@ def without_key(key, inner):
     return lambda facts: facts | {key: [{k: v for k, v in facts[key][0].items() if k != inner}, *facts[key][1:]]}
 
 
-FACTS = {
+ROUND_META = {
     **{f"no {key}": lambda facts, key=key: {k: v for k, v in facts.items() if k != key} for key in KEYS},
     **{
         f"{key} is {value!r}": lambda facts, key=key, value=value: facts | {key: value}
@@ -214,11 +214,11 @@ FACTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", FACTS)
+@pytest.mark.parametrize("case", ROUND_META)
 def test_altered_facts_of_a_round_are_refused_by_our_own_error(recorded, case):
     path = recorded / SECOND / "round.json"
     good = path.read_bytes()
-    alter(recorded, "2", FACTS[case])
+    alter(recorded, "2", ROUND_META[case])
     try:
         fails_at_the_second_round(recorded)
     finally:
@@ -256,7 +256,7 @@ def test_two_rounds_cannot_be_exchanged_unnoticed(run):
 
 def test_ballots_that_were_altered_cost_only_their_client(tmp_path):
     run = tmp_path / "run"
-    with Recorder(run, pruned=0.3) as recorder:
+    with Recorder(run, ballot_keep=0.3) as recorder:
         for round in ROUNDS:
             recorder.observe(round)
     file = run / SECOND / "client-000001.safetensors"

@@ -88,5 +88,5 @@ def test_buffers_may_hold_anything_of_the_right_kind():
 
     one = Round(1, model(1.0), {"a": model(np.nan)}, model(np.inf))
     schema = one.schema()
-    assert [entry.name for entry in schema.voting] == ["w"]
+    assert [entry.name for entry in schema.trainable] == ["w"]
     assert np.isnan(schema.read(one.local["a"])["bn.running_var"]).all()

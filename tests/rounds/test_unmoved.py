@@ -95,7 +95,7 @@ def test_uploads_are_loaded_one_at_a_time_and_once():
 def test_a_recording_keeps_it_and_one_of_ballots_the_same(tmp_path):
     rounds = dying([0, 3, 6], frozen=1)
     wanted = [{"body": 0.0, "head": 0.25}, {"body": 0.3, "head": 0.25}, {"body": 0.6, "head": 0.25}]
-    for name, options in (("whole", {}), ("ballots", {"pruned": 0.1})):
+    for name, options in (("whole", {}), ("ballots", {"ballot_keep": 0.1})):
         folder = record(tmp_path / name, rounds, **options)
         assert [back.unmoved for back in replay(folder)] == wanted
 
@@ -110,7 +110,7 @@ def test_what_a_recorder_quarantines_does_not_count(tmp_path):
 
 @pytest.mark.parametrize("pruned", [None, 0.2])
 def test_recording_a_replayed_round_keeps_it(tmp_path, pruned):
-    once = record(tmp_path / "once", dying([0, 4]), pruned=pruned)
+    once = record(tmp_path / "once", dying([0, 4]), ballot_keep=pruned)
     again = record(tmp_path / "again", replay(once))
     assert [back.unmoved for back in replay(again)] == [{"body": 0.0, "head": 0.0}, {"body": 0.4, "head": 0.0}]
 
@@ -122,7 +122,7 @@ def test_a_recording_of_before_is_read_and_whole_uploads_still_tell(tmp_path):
         {"body": 0.0, "head": 0.0},
         {"body": 0.4, "head": 0.0},
     ]
-    ballots = of_before(record(tmp_path / "ballots", dying([0, 4]), pruned=0.1))
+    ballots = of_before(record(tmp_path / "ballots", dying([0, 4]), ballot_keep=0.1))
     assert [unmoved_in(back) for back in replay(ballots)] == [None, None]
     with Recorder(tmp_path / "ballots") as recorder:
         recorder.observe(dying([0, 0, 5])[2])

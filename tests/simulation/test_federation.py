@@ -124,7 +124,7 @@ def test_the_threads_of_the_caller_are_left_as_they_were():
 def test_batch_norm_statistics_are_buffers_and_belong_to_the_pruned_weights():
     experiment = Experiment(model="resnet18", aggregation="pruned", clients=2, **{**SMALL, "rounds": 1})
     (round,) = federate(experiment)
-    buffers = {entry.name for entry in round.schema().entries if not entry.votes}
+    buffers = {entry.name for entry in round.schema().entries if not entry.trainable}
     assert "stem.norm.running_mean" in buffers
     averaged = np.mean([model["stem.norm.running_mean"] for model in round.local.values()], axis=0)
     assert not np.allclose(round.end["stem.norm.running_mean"], averaged)

@@ -150,7 +150,7 @@ def test_at_most_one_lazily_loaded_model_is_in_memory(tmp_path, observer):
     if observer == "assessor":
         CoAst(drift="votes").observe(lazy)
     else:
-        record(tmp_path / "run", [lazy], pruned=0.1 if "ballots" in observer else None)
+        record(tmp_path / "run", [lazy], ballot_keep=0.1 if "ballots" in observer else None)
     assert (loaded.total, loaded.most, loaded.now) == (20, 1, 0)
 
 
@@ -371,7 +371,7 @@ def test_facts_that_json_cannot_hold_are_refused_before_anything_is_written(tmp_
 @pytest.mark.parametrize(
     "options",
     [{"bad_uploads": value} for value in ("ignore", None, ["raise"])]
-    + [{"pruned": value} for value in (0, 10, "0.1", float("nan"), True)],
+    + [{"ballot_keep": value} for value in (0, 10, "0.1", float("nan"), True)],
 )
 def test_settings_out_of_range_are_refused_before_anything_is_written(tmp_path, options):
     with pytest.raises(BadSetting, match=next(iter(options)).split("_")[0]):
@@ -467,7 +467,9 @@ def test_every_kind_of_float_is_assessed_alike_live_and_replayed(tmp_path, kind)
     live = show(CoAst(keep=0.3), rounds)
     assert any(live.scores.values())
     assert show(CoAst(keep=0.3), replay(record(tmp_path / "whole", rounds))).to_json() == live.to_json()
-    assert show(CoAst(keep=0.3), replay(record(tmp_path / "ballots", rounds, pruned=0.3))).to_json() == live.to_json()
+    assert (
+        show(CoAst(keep=0.3), replay(record(tmp_path / "ballots", rounds, ballot_keep=0.3))).to_json() == live.to_json()
+    )
 
 
 def test_integers_may_come_in_another_width(tmp_path):
@@ -485,7 +487,7 @@ def test_buffers_named_like_patterns_stay_themselves(tmp_path):
 
     odd = [Round(n, model(n - 1.0), {"x": model(n + 1.0)}, model(float(n)), buffers=["[[]ab]"]) for n in (1, 2, 3)]
     back = list(replay(record(tmp_path / "run", odd)))
-    assert [entry.name for entry in back[0].schema().voting] == ["w", "a"]
+    assert [entry.name for entry in back[0].schema().trainable] == ["w", "a"]
     assert show(CoAst(keep=1), back) == show(CoAst(keep=1), odd)
 
 
@@ -500,7 +502,7 @@ def test_values_that_are_not_bfloat16_are_not_recorded_as_if_they_were(tmp_path)
 
 def test_a_recording_of_ballots_takes_a_sixteenth_of_the_room(tmp_path):
     (one,) = federation(seed=6, rounds=1, layers={"w": (100, 400)})
-    whole, ballots = record(tmp_path / "whole", [one]), record(tmp_path / "ballots", [one], pruned=0.1)
+    whole, ballots = record(tmp_path / "whole", [one]), record(tmp_path / "ballots", [one], ballot_keep=0.1)
 
     def size(folder):
         return (folder / "rounds" / "0000000001" / "client-000000.safetensors").stat().st_size
@@ -511,14 +513,14 @@ def test_a_recording_of_ballots_takes_a_sixteenth_of_the_room(tmp_path):
 @pytest.mark.parametrize("settings", [{"keep": 0.2}, {"target": "update"}, {"target": "parameters"},
                                       {"target": "pruned", "step": "avg"}, {"small": "raw"}])  # fmt: skip
 def test_ballots_are_refused_where_they_would_give_another_answer(tmp_path, settings):
-    folder = record(tmp_path / "run", ROUNDS, pruned=0.1)
+    folder = record(tmp_path / "run", ROUNDS, ballot_keep=0.1)
     with pytest.raises(BadSetting, match=r"holds ballots of keep=0\.1 only"):
         show(CoAst(**{"keep": 0.1} | settings), replay(folder))
 
 
 def test_ballots_do_for_the_research_code_where_no_layer_is_too_small(tmp_path):
     rounds = federation(seed=7, rounds=4, layers={"w": (10, 4), "b": (10,)})
-    folder = record(tmp_path / "run", rounds, pruned=0.1)
+    folder = record(tmp_path / "run", rounds, ballot_keep=0.1)
     assert show(CoAst.research_code(), replay(folder)) == show(CoAst.research_code(), rounds)
 
 
@@ -527,7 +529,7 @@ def test_ballots_survive_where_a_step_would_vanish(tmp_path, dtype):
     most = np.finfo(dtype).max / 2
     start, local = np.array([most, -most, most / 2, 1], dtype), np.array([-most, most, most, 1], dtype)
     round = Round(1, {"w": start}, {"a": {"w": local}}, {"w": start})
-    folder = record(tmp_path / "run", [round, replace(round, number=2, end={"w": local})], pruned=0.75)
+    folder = record(tmp_path / "run", [round, replace(round, number=2, end={"w": local})], ballot_keep=0.75)
     shown = [show(CoAst(keep=0.75, horizon=1), rounds) for rounds in (replay(folder), record_again(tmp_path, folder))]
     assert [one.scores for one in shown] == [{"a": 3}, {"a": 3}]
 
@@ -539,15 +541,15 @@ def record_again(tmp_path, folder):
 def test_what_cannot_vote_comes_back_as_the_starts(tmp_path):
     start = {"w": np.float32([1, 2]), "bn.running_mean": np.float32([5])}
     local = {"w": np.float32([2, 2]), "bn.running_mean": np.float32([9])}
-    (back,) = replay(record(tmp_path / "run", [Round(1, start, {"a": local}, start)], pruned=0.5))
+    (back,) = replay(record(tmp_path / "run", [Round(1, start, {"a": local}, start)], ballot_keep=0.5))
     assert back.local["a"]["bn.running_mean"].tolist() == [5]
-    assert back.pruned == 0.5
+    assert back.ballot_keep == 0.5
 
 
 def test_ballots_can_be_recorded_again(tmp_path):
-    first = record(tmp_path / "first", ROUNDS, pruned=0.3)
+    first = record(tmp_path / "first", ROUNDS, ballot_keep=0.3)
     second = record(tmp_path / "second", replay(first))
-    third = record(tmp_path / "third", replay(first), pruned=0.9)
+    third = record(tmp_path / "third", replay(first), ballot_keep=0.9)
     live = show(CoAst(keep=0.3), ROUNDS).to_json()
     assert [show(CoAst(keep=0.3), replay(one)).to_json() for one in (first, second, third)] == [live] * 3
 

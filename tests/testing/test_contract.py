@@ -49,7 +49,7 @@ class Lengths(Assessor):
         return {round.number: {client: self._length(model, start, schema) for client, model in uploads}}
 
     def _length(self, model, start, schema):
-        return float(sum(np.abs(model[e.name].astype(float) - start[e.name]).sum() for e in schema.voting))
+        return float(sum(np.abs(model[e.name].astype(float) - start[e.name]).sum() for e in schema.trainable))
 
 
 class Talkative(Lengths):
@@ -222,7 +222,7 @@ class Careless(Lengths):
     def observe(self, round, /):
         from dataclasses import replace
 
-        super().observe(replace(round, pruned=None))
+        super().observe(replace(round, ballot_keep=None))
 
 
 class Gullible(Lengths):

@@ -10,11 +10,11 @@ from fedcoast.methods.assessment import Assessment
 from fedcoast.methods.base import STATE_FORMAT
 from fedcoast.reports.forms import FORMAT as REPORT
 from fedcoast.reports.signature import last_round, unsealed
-from fedcoast.storage.credit_log import CREDITS, read_kept
+from fedcoast.storage.credit_log import CREDITS, read_credit_log
 from fedcoast.storage.run_folder import ROUNDS
 from fedcoast.storage.tensors import read_tensors
 
-PAPERS = (".state", ".json", ".html")  # the endings that claims have
+ARTIFACT_ENDINGS = (".state", ".json", ".html")  # the endings that claims have
 Kind = Literal["answer", "report", "ledger", "record of credits"]
 
 
@@ -63,11 +63,11 @@ def read_claim(file: Path) -> Claim:
 
 def kept_claim(folder: Path) -> Claim | None:
     """The credits that were written down with the rounds, if they were."""
-    kept = read_kept(folder)
-    if kept is None:
+    log = read_credit_log(folder)
+    if log is None:
         return None
     path = Path(ROUNDS) / "*" / CREDITS
-    return Claim(path, "record of credits", kept.method, kept.settings, None, {"credits": kept.credits})
+    return Claim(path, "record of credits", log.method, log.settings, None, {"credits": log.credits})
 
 
 def _report(file: Path, text: str) -> Claim:

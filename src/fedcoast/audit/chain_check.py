@@ -11,7 +11,7 @@ from fedcoast.errors import BadFile, FedcoastError
 from fedcoast.rounds.clients import client_from_json
 from fedcoast.storage.chain import LINK, Content, Link, content, fact_hashes, read_link
 from fedcoast.storage.files import read_json
-from fedcoast.storage.run_folder import ABOUT, FACTS, ROUNDS, places
+from fedcoast.storage.run_folder import ROUND_META, ROUNDS, RUN_META, round_dirs
 
 MADE_BY_KILLS = "what a kill left half written; it is removed when recording goes on"
 
@@ -38,28 +38,28 @@ class ChainReport:
         self.findings.append(Finding(path.as_posix(), what, number))
 
 
-def follow(folder: Path) -> ChainReport:
+def check_chain(folder: Path) -> ChainReport:
     """Recompute every hash of a run folder, and hold it against the links."""
-    walk = ChainReport()
-    rounds = {int(place.name): place for place in _rounds(folder, walk)}
-    links = {number: link for number, place in rounds.items() if (link := _link(place, walk)) is not None}
-    _name_missing_links(folder, rounds, links, walk)
+    chain = ChainReport()
+    rounds = {int(place.name): place for place in _rounds(folder, chain)}
+    links = {number: link for number, place in rounds.items() if (link := _link(place, chain)) is not None}
+    _name_missing_links(folder, rounds, links, chain)
     before: list[int] = []
     for number, link in links.items():
-        walk.heads[number] = link.hash
-        _check_step(folder, link, before, rounds, links, walk)
-        _check_files(folder, rounds[number], link, walk)
+        chain.heads[number] = link.hash
+        _check_step(folder, link, before, rounds, links, chain)
+        _check_files(folder, rounds[number], link, chain)
         before.append(number)
-    walk.rounds, walk.last_round = len(rounds), max(rounds, default=None)
-    walk.beginning = _beginning(folder, rounds, links)
-    walk.head = walk.heads.get(walk.last_round) if walk.last_round is not None else walk.beginning
-    return walk
+    chain.rounds, chain.last_round = len(rounds), max(rounds, default=None)
+    chain.beginning = _beginning(folder, rounds, links)
+    chain.head = chain.heads.get(chain.last_round) if chain.last_round is not None else chain.beginning
+    return chain
 
 
 def _beginning(folder: Path, rounds: Mapping[int, Path], links: Mapping[int, Link]) -> str | None:
     """The hash of run.json, which the first link goes on from, or will: the head of a run without rounds."""
     if not rounds:
-        return content(folder / ABOUT).sha256 if _began_with_chain(folder) else None
+        return content(folder / RUN_META).sha256 if _began_with_chain(folder) else None
     first = next(iter(links.values()), None)
     return first.previous if first is not None and first.after is None else None
 
@@ -68,42 +68,44 @@ def _path(number: int, file: str = "") -> Path:
     return Path(ROUNDS) / f"{number:010d}" / file
 
 
-def _rounds(folder: Path, walk: ChainReport) -> list[Path]:
+def _rounds(folder: Path, chain: ChainReport) -> list[Path]:
     """The folders of the rounds; whatever else lies beside them is named."""
-    found = [place for place in places(folder) if place.name == f"{int(place.name):010d}" and place.is_dir()]
+    found = [place for place in round_dirs(folder) if place.name == f"{int(place.name):010d}" and place.is_dir()]
     for path in sorted(set((folder / ROUNDS).iterdir()) - set(found)):
         if path.name.startswith(".") and path.name[1:].isdecimal():
-            walk.outside[path.relative_to(folder).as_posix()] = MADE_BY_KILLS
+            chain.outside[path.relative_to(folder).as_posix()] = MADE_BY_KILLS
         else:
-            walk.find(path.relative_to(folder), "was added; no recorder writes this")
+            chain.find(path.relative_to(folder), "was added; no recorder writes this")
     return found
 
 
-def _link(place: Path, walk: ChainReport) -> Link | None:
+def _link(place: Path, chain: ChainReport) -> Link | None:
     """A round's link, if it is there, whole and its own."""
     number = int(place.name)
     try:
         link = read_link(place)
     except BadFile:
-        walk.find(_path(number, LINK), "was changed: it is not what has the hash it says it has", number)
+        chain.find(_path(number, LINK), "was changed: it is not what has the hash it says it has", number)
         return None
     if link is None or link.number == number:
         return link
     if _said_number(place) == link.number:
-        walk.find(_path(number), f"holds round {link.number}: it was renamed, or put in place of another", number)
+        chain.find(_path(number), f"holds round {link.number}: it was renamed, or put in place of another", number)
     else:
-        walk.find(_path(number, LINK), f"is the link of round {link.number}: it was put here from there", number)
+        chain.find(_path(number, LINK), f"is the link of round {link.number}: it was put here from there", number)
     return None
 
 
 def _said_number(place: Path) -> object:
     try:
-        return read_json(place / FACTS).get("number")
+        return read_json(place / ROUND_META).get("number")
     except (FedcoastError, AttributeError):
         return None
 
 
-def _name_missing_links(folder: Path, rounds: Mapping[int, Path], links: Mapping[int, Link], walk: ChainReport) -> None:
+def _name_missing_links(
+    folder: Path, rounds: Mapping[int, Path], links: Mapping[int, Link], chain: ChainReport
+) -> None:
     """A round without a link never had one where the folder began without a chain, and its chain begins later."""
     unlinked = [number for number in rounds if not (rounds[number] / LINK).is_file()]
     first = min(rounds.keys() - set(unlinked), default=None)
@@ -111,14 +113,14 @@ def _name_missing_links(folder: Path, rounds: Mapping[int, Path], links: Mapping
     older = begins and not _began_with_chain(folder)
     for number in unlinked:
         if older and (first is None or number < first):
-            walk.unlinked.append(number)
+            chain.unlinked.append(number)
         else:
-            walk.find(_path(number, LINK), "is missing", number)
+            chain.find(_path(number, LINK), "is missing", number)
 
 
 def _began_with_chain(folder: Path) -> bool:
     try:
-        return "chain" in read_json(folder / ABOUT)
+        return "chain" in read_json(folder / RUN_META)
     except (FedcoastError, TypeError):
         return False
 
@@ -129,36 +131,36 @@ def _check_step(
     before: Sequence[int],
     rounds: Mapping[int, Path],
     links: Mapping[int, Link],
-    walk: ChainReport,
+    chain: ChainReport,
 ) -> None:
     """A link must go on from the last one before it, and the first of them from run.json."""
     number, after = link.number, link.after
     for added in takewhile(lambda one: after is None or one > after, reversed(before)):
-        walk.find(_path(added), f"was added: round {number} does not go on from it", added)
+        chain.find(_path(added), f"was added: round {number} does not go on from it", added)
     if after is None:
-        _check_beginning(folder, link, walk)
+        _check_beginning(folder, link, chain)
     elif after not in rounds:
         earlier = max((one for one in rounds if one < after), default=None)
         since = "" if earlier is None else f", and any round between it and round {earlier}"
-        walk.find(_path(after), f"is missing{since}: round {number} goes on from it", after)
+        chain.find(_path(after), f"is missing{since}: round {number} goes on from it", after)
     elif after in links and links[after].hash != link.previous:
-        walk.find(_path(after, LINK), f"was replaced: round {number} goes on from another link", after)
+        chain.find(_path(after, LINK), f"was replaced: round {number} goes on from another link", after)
 
 
-def _check_beginning(folder: Path, link: Link, walk: ChainReport) -> None:
-    about = Path(ABOUT)
+def _check_beginning(folder: Path, link: Link, chain: ChainReport) -> None:
+    about = Path(RUN_META)
     try:
-        now = content(folder / ABOUT)
+        now = content(folder / RUN_META)
     except OSError as error:
-        walk.find(about, f"is missing or cannot be read ({error.strerror})")
+        chain.find(about, f"is missing or cannot be read ({error.strerror})")
         return
     if now.sha256 == link.previous:
-        walk.files, walk.bytes = walk.files + 1, walk.bytes + now.bytes
+        chain.files, chain.bytes = chain.files + 1, chain.bytes + now.bytes
     else:
-        walk.find(about, f"was changed since round {link.number} was recorded")
+        chain.find(about, f"was changed since round {link.number} was recorded")
 
 
-def _check_files(folder: Path, place: Path, link: Link, walk: ChainReport) -> None:
+def _check_files(folder: Path, place: Path, link: Link, chain: ChainReport) -> None:
     within, uploads = place.relative_to(folder), _uploads(place, link)
     there = {path.name: path for path in sorted(place.iterdir()) if path.name != LINK}
     added = {name: path for name, path in there.items() if name not in link.files}
@@ -168,18 +170,18 @@ def _check_files(folder: Path, place: Path, link: Link, walk: ChainReport) -> No
         if name not in there:
             now = moved.get(recorded)
             added.pop(now or "", None)
-            walk.find(within / name, f"is missing{whose}" + (f"; it was renamed to {now}" if now else ""), link.number)
+            chain.find(within / name, f"is missing{whose}" + (f"; it was renamed to {now}" if now else ""), link.number)
             continue
         found = _content(there[name])
         if found is None:
-            walk.find(within / name, f"is no plain file that can be read{whose}", link.number)
+            chain.find(within / name, f"is no plain file that can be read{whose}", link.number)
         elif found != recorded:
-            walk.find(within / name, f"was changed{whose}: {_change(there[name], recorded, found, link)}", link.number)
+            chain.find(within / name, f"was changed{whose}: {_change(there[name], recorded, found, link)}", link.number)
         else:
-            walk.files, walk.bytes = walk.files + 1, walk.bytes + found.bytes
+            chain.files, chain.bytes = chain.files + 1, chain.bytes + found.bytes
     for name in added:
-        walk.find(within / name, "was added; its round's link does not know it", link.number)
-    walk.files += 1  # the link
+        chain.find(within / name, "was added; its round's link does not know it", link.number)
+    chain.files += 1  # the link
 
 
 def _content(path: Path) -> Content | None:
@@ -190,7 +192,7 @@ def _content(path: Path) -> Content | None:
 
 
 def _change(path: Path, recorded: Content, found: Content, link: Link) -> str:
-    if path.name == FACTS and (changed := list(_changed_facts(path, link))):
+    if path.name == ROUND_META and (changed := list(_changed_facts(path, link))):
         return f"what it says about {', '.join(changed)}"
     if recorded.bytes != found.bytes:
         return f"{found.bytes:,} bytes, {recorded.bytes:,} were recorded"
@@ -211,7 +213,7 @@ def _changed_facts(path: Path, link: Link) -> Iterator[str]:
 def _uploads(place: Path, link: Link) -> dict[str, str]:
     """Whose upload each file is, if the list of clients is still the recorded one."""
     try:
-        facts = read_json(place / FACTS)
+        facts = read_json(place / ROUND_META)
         if fact_hashes(facts)["clients"] == link.facts["clients"]:
             clients = {entry["file"]: client_from_json(entry["client"]) for entry in facts["clients"]}
             return {file: f"the upload of client {client!r}" for file, client in clients.items()}

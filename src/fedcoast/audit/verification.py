@@ -6,15 +6,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedcoast.audit.artifacts import PAPERS, Claim, kept_claim, read_claim
-from fedcoast.audit.chain_check import ChainReport, follow
+from fedcoast.audit.artifacts import ARTIFACT_ENDINGS, Claim, kept_claim, read_claim
+from fedcoast.audit.chain_check import ChainReport, check_chain
 from fedcoast.audit.findings import Finding
 from fedcoast.audit.recompute import differences
 from fedcoast.errors import BadFile, BadSetting
 from fedcoast.storage.replay import replay
-from fedcoast.storage.run_folder import ABOUT, ROUNDS, is_run
+from fedcoast.storage.run_folder import ROUNDS, RUN_META, is_run
 
-_PRIVATE = (ABOUT, ROUNDS, ".lock", f".{ABOUT}.part")
+_PRIVATE = (RUN_META, ROUNDS, ".lock", f".{RUN_META}.part")
 _SERVER = "the lab's server optimiser after its last rounds: needed to go on, no part of what happened"
 _STRANGER = "not part of the recording"
 
@@ -49,38 +49,38 @@ class Verification:
         return {"agrees": self.agrees, **asdict(self)}
 
 
-def verify(folder: str | Path, papers: Iterable[str | Path] = (), head: str | None = None) -> Verification:
+def verify(folder: str | Path, artifacts: Iterable[str | Path] = (), head: str | None = None) -> Verification:
     """Recompute every hash of a run folder, and the scores behind every claim.
 
-    `papers` are answers (`fedcoast assess --json`), reports (HTML or JSON) and saved states; those that lie in the
+    `artifacts` are answers (`fedcoast assess --json`), reports (HTML or JSON) and saved states; those that lie in the
     folder are found without being named. `head` is one that was kept: the chain must pass through it.
     """
     folder, wanted = Path(folder), _head(head)
     if not is_run(folder) and not (folder / ROUNDS).is_dir():
         raise BadFile(f"{folder} is no recorded run, and only those carry a chain (fedcoast import makes one)")
     try:
-        walk = follow(folder)
+        chain = check_chain(folder)
     except OSError as error:
         raise BadFile(f"{folder} cannot be read ({error})") from error
     confirmed: list[str] = []
-    sound = not walk.findings  # else a claim that no longer follows from it need not be what was changed
-    claims = _claims(folder, [Path(paper) for paper in papers], walk)
+    sound = not chain.findings  # else a claim that no longer follows from it need not be what was changed
+    claims = _claims(folder, [Path(artifact) for artifact in artifacts], chain)
     for claim, found in differences(replay(folder), claims) if sound else [(claim, []) for claim in claims]:
-        _check_claim(claim, found, walk, confirmed if sound else [])
+        _check_claim(claim, found, chain, confirmed if sound else [])
     if wanted is not None:
-        _check_head(wanted, walk, confirmed)
+        _check_head(wanted, chain, confirmed)
     return Verification(
         folder=str(folder),
-        head=walk.head,
-        last_round=walk.last_round,
-        rounds=walk.rounds,
-        files=walk.files,
-        bytes=walk.bytes,
-        findings=tuple(walk.findings),
-        uncovered=tuple(walk.unlinked),
+        head=chain.head,
+        last_round=chain.last_round,
+        rounds=chain.rounds,
+        files=chain.files,
+        bytes=chain.bytes,
+        findings=tuple(chain.findings),
+        uncovered=tuple(chain.unlinked),
         confirmed=tuple(confirmed),
         unchecked=() if sound else tuple(str(claim.file) for claim in claims),
-        outside=walk.outside,
+        outside=chain.outside,
     )
 
 
@@ -90,44 +90,44 @@ def _head(text: str | None) -> str | None:
     return None if text is None else text.lower()
 
 
-def _claims(folder: Path, papers: list[Path], walk: ChainReport) -> list[Claim]:
+def _claims(folder: Path, artifacts: list[Path], chain: ChainReport) -> list[Claim]:
     """The claims that were given, which must be readable, and those that lie in the folder."""
     claims = []
-    for paper in dict.fromkeys(papers):
-        if not paper.is_file():
-            raise BadFile(f"{paper} is no file")
+    for artifact in dict.fromkeys(artifacts):
+        if not artifact.is_file():
+            raise BadFile(f"{artifact} is no file")
         try:
-            claims.append(read_claim(paper))
+            claims.append(read_claim(artifact))
         except BadFile as error:
-            walk.findings.append(Finding(str(paper), f"cannot be checked: {error}"))
+            chain.findings.append(Finding(str(artifact), f"cannot be checked: {error}"))
     try:
         kept = kept_claim(folder)
         claims += [] if kept is None else [kept]
     except BadFile:
         pass  # every byte of it is covered by the chain, which has named it
-    given = {paper.resolve() for paper in papers}
+    given = {artifact.resolve() for artifact in artifacts}
     for path in sorted(folder.iterdir()):
         if path.name in _PRIVATE or path.resolve() in given:
             continue
         try:
-            if path.suffix not in PAPERS or not path.is_file():
-                raise BadFile("no paper has this name")
+            if path.suffix not in ARTIFACT_ENDINGS or not path.is_file():
+                raise BadFile("no answer, report or state ends like this")
             claims.append(read_claim(path))
         except BadFile as error:
             if path.suffix == ".state":
-                walk.findings.append(Finding(path.name, f"was changed: {error}"))
+                chain.findings.append(Finding(path.name, f"was changed: {error}"))
             else:
-                walk.outside[path.name] = _SERVER if path.name == "server" and path.is_dir() else _STRANGER
+                chain.outside[path.name] = _SERVER if path.name == "server" and path.is_dir() else _STRANGER
     return claims
 
 
-def _check_claim(claim: Claim, found: list[str], walk: ChainReport, confirmed: list[str]) -> None:
+def _check_claim(claim: Claim, found: list[str], chain: ChainReport, confirmed: list[str]) -> None:
     file = str(claim.file)
     if not claim.whole:
         found = ["was changed after it was made: the rest of it does not have the hash it carries", *found]
-    if claim.head and claim.head != walk.heads.get(-1 if claim.last_round is None else claim.last_round):
+    if claim.head and claim.head != chain.heads.get(-1 if claim.last_round is None else claim.last_round):
         found = [f"was made from another history: no link of round {claim.last_round} has the head it carries", *found]
-    walk.findings.extend(Finding(file, what) for what in found)
+    chain.findings.extend(Finding(file, what) for what in found)
     if not found:
         settings = ", ".join(f"{option}={value!r}" for option, value in claim.settings.items())
         until = "" if claim.last_round is None else f" up to {claim.last_round}"
@@ -136,13 +136,13 @@ def _check_claim(claim: Claim, found: list[str], walk: ChainReport, confirmed: l
         confirmed.append(f"{file}: {of}{head}, by {claim.method}({settings})")
 
 
-def _check_head(wanted: str, walk: ChainReport, confirmed: list[str]) -> None:
-    at = next((number for number, found in walk.heads.items() if found == wanted), None)
-    if at is None and wanted != walk.beginning:
+def _check_head(wanted: str, chain: ChainReport, confirmed: list[str]) -> None:
+    at = next((number for number, found in chain.heads.items() if found == wanted), None)
+    if at is None and wanted != chain.beginning:
         what = f"no link has the head {wanted[:12]}…: rounds were cut off at the end, or the chain was written anew"
-        walk.findings.append(Finding(ROUNDS, what))
+        chain.findings.append(Finding(ROUNDS, what))
     else:
-        since = sum(at is None or number > at for number in walk.heads)
+        since = sum(at is None or number > at for number in chain.heads)
         grown = f"; {since} rounds were added since" if since else ""
-        where = f"that of {ABOUT}, from before the first round" if at is None else f"the link of round {at}"
+        where = f"that of {RUN_META}, from before the first round" if at is None else f"the link of round {at}"
         confirmed.append(f"the head that was kept is {where}{grown}")

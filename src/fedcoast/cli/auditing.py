@@ -14,14 +14,14 @@ from fedcoast.methods.text import printable
 
 FAILED = 1
 
-Papers = list[Path] | None
+Files = list[Path] | None
 
 
 def verify(
     run: Annotated[Path, typer.Argument(help="A recorded run.", show_default=False)],
-    report: Annotated[Papers, typer.Option(help="A report of this run, HTML or JSON; may be repeated.")] = None,
-    answer: Annotated[Papers, typer.Option(help="An answer of `fedcoast assess --json`; may be repeated.")] = None,
-    state: Annotated[Papers, typer.Option(help="A saved assessor (its ledger), NAME.state; may be repeated.")] = None,
+    report: Annotated[Files, typer.Option(help="A report of this run, HTML or JSON; may be repeated.")] = None,
+    answer: Annotated[Files, typer.Option(help="An answer of `fedcoast assess --json`; may be repeated.")] = None,
+    state: Annotated[Files, typer.Option(help="A saved assessor (its ledger), NAME.state; may be repeated.")] = None,
     head: Annotated[str | None, typer.Option(help="A head that was kept: the chain must pass through it.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
 ) -> None:

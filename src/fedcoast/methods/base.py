@@ -52,9 +52,9 @@ class Assessor(ABC):
         """Look at one round; numbers must increase, and the model must keep its layers."""
         if self.last_round is not None and round.number <= self.last_round:
             raise BadRound(f"round numbers must increase; got {round.number} after {self.last_round}")
-        if round.pruned is not None and not self.takes_ballots:
+        if round.ballot_keep is not None and not self.takes_ballots:
             raise BadSetting(
-                f"round {round.number} holds ballots of keep={round.pruned} only; {self.method} needs the whole"
+                f"round {round.number} holds ballots of keep={round.ballot_keep} only; {self.method} needs the whole"
                 " uploads. Record them whole, or ask CoAst, which can do with ballots"
             )
         schema = round.schema()

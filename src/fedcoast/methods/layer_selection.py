@@ -18,7 +18,7 @@ def choose(layers: Layers, schema: ModelSchema) -> tuple[LayerSpec, ...]:
     it; "ends" the first such tensor with what belongs to it, and the head (all of a model with fewer than three, or
     whose layers stand in no order); anything else a shell pattern, several of them, or a function of the name.
     """
-    entries = schema.voting
+    entries = schema.trainable
     matrices = [place for place, entry in enumerate(entries) if len(entry.shape) >= 2]
     if layers == "all" or (layers == "ends" and (len(matrices) < 3 or not schema.ordered)):
         return entries

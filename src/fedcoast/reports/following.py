@@ -15,7 +15,7 @@ from fedcoast.reports.report_data import ReportData
 from fedcoast.rounds.round import Round
 from fedcoast.rounds.unmoved import Shares, unmoved_in
 from fedcoast.storage.replay import replay
-from fedcoast.storage.run_folder import ABOUT, ROUNDS, is_run, planted, read_about
+from fedcoast.storage.run_folder import ROUNDS, RUN_META, is_run, planted, read_about
 
 _MOST_DRAWN = 2e8  # numbers drawn for one account: about a second
 
@@ -41,7 +41,7 @@ class RunFollower:
         self.trouble = ""
         self.behind = False
         self._shares: dict[int, Shares | None] = {}
-        self._run = self._last = _stamp(self.folder / ABOUT)
+        self._run = self._last = _stamp(self.folder / RUN_META)
 
     def catch_up(self, patience: float = math.inf) -> bool:
         """Look at what is new; true if that changed anything. After so many seconds the rest is left for next time."""
@@ -79,7 +79,7 @@ class RunFollower:
 
     def _begun_anew(self) -> bool:
         """Whether what lies in the folder now is not what was read; a folder that is gone may only be moving."""
-        now = _stamp(self.folder / ABOUT)
+        now = _stamp(self.folder / RUN_META)
         if self._run is None or now is None:
             return self._run is None and now is not None
         seen = self.assessor.last_round

@@ -1,6 +1,6 @@
 """One array of a model, as it comes: NumPy, a CPU or GPU torch tensor, anything with `__array__` or DLPack.
 
-bfloat16 has no NumPy type. Such arrays are widened to float32, which is exact, and their kind is kept beside them,
+bfloat16 has no NumPy type. Such arrays are widened to float32, which is exact, and their dtype is kept beside them,
 so that a recording narrows them again without loss.
 """
 
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-VOTING_KINDS = ("bfloat16", "float16", "float32", "float64")
-CARRIED_KINDS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+FLOAT_DTYPES = ("bfloat16", "float16", "float32", "float64")
+OTHER_DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 _ROW = 8192  # numbers
 
@@ -39,7 +39,7 @@ class UnusableArray(TypeError):
 
 
 def read(value: object) -> tuple[Array, str]:
-    """The array and its kind ("float32", "bfloat16", "int64", …); float32 NumPy memory is never copied.
+    """The array and its dtype ("float32", "bfloat16", "int64", …); float32 NumPy memory is never copied.
 
     >>> read(np.float32([1.5]))
     (array([1.5], dtype=float32), 'float32')
@@ -56,23 +56,23 @@ def read(value: object) -> tuple[Array, str]:
         array = np.asarray(value) if hasattr(value, "__array__") else np.from_dlpack(value)  # type: ignore[arg-type]
     except Exception as error:
         raise UnusableArray(f"an array is wanted; {type(value).__name__} gave none ({error})") from error
-    kind = array.dtype.name
-    if kind == "bfloat16":  # the NumPy extension type of ml_dtypes, as JAX uses it
-        return array.astype(np.float32), kind
-    if kind not in VOTING_KINDS + CARRIED_KINDS:
+    dtype = array.dtype.name
+    if dtype == "bfloat16":  # the NumPy extension type of ml_dtypes, as JAX uses it
+        return array.astype(np.float32), dtype
+    if dtype not in FLOAT_DTYPES + OTHER_DTYPES:
         raise UnusableArray(
             f"entries must be float16, bfloat16, float32, float64, integer or boolean; got dtype {array.dtype}"
         )
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("=")), kind
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("=")), dtype
 
 
 def _from_torch(tensor: Any) -> tuple[Array, str]:
-    kind = str(getattr(tensor, "dtype", type(tensor).__name__)).removeprefix("torch.")
-    if kind not in VOTING_KINDS + CARRIED_KINDS:
-        raise UnusableArray(f"a float, integer or boolean tensor is wanted; got {kind}")
+    dtype = str(getattr(tensor, "dtype", type(tensor).__name__)).removeprefix("torch.")
+    if dtype not in FLOAT_DTYPES + OTHER_DTYPES:
+        raise UnusableArray(f"a float, integer or boolean tensor is wanted; got {dtype}")
     try:
         tensor = tensor.detach().cpu()
-        return np.asarray(tensor.float() if kind == "bfloat16" else tensor), kind
+        return np.asarray(tensor.float() if dtype == "bfloat16" else tensor), dtype
     except Exception as error:
         raise UnusableArray(f"a dense tensor is wanted; this one cannot be read ({error})") from error
 

@@ -29,7 +29,7 @@ class Round:
     is asked for (`LazyModels`). `weights` are what the aggregation used, if known. `buffers` are shell
     patterns of entries nobody trains: they are carried, and never vote or score. `quarantined` names clients
     whose upload was left out before the round was shown, with the reason. `metrics` are numbers the server has for
-    the round (its test accuracy, say): carried and recorded, never used for a score. `pruned` is the share of each
+    the round (its test accuracy, say): carried and recorded, never used for a score. `ballot_keep` is the share of each
     layer that was kept, when the uploads are known by their ballots only: a local model is then start + step · ballot.
     `unmoved` is the share of each layer that no upload moved, if it is known (`rounds.unmoved`).
 
@@ -45,7 +45,7 @@ class Round:
     buffers: Collection[str] = NORMALISATION_STATISTICS
     quarantined: Mapping[Client, str] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
-    pruned: float | None = None
+    ballot_keep: float | None = None
     unmoved: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
@@ -61,8 +61,8 @@ class Round:
             raise BadRound(f"round {self.number}: at least one client must have answered; got none")
         if self.weights is not None:
             _check_weights(self)
-        if self.pruned is not None and not (_is_number(self.pruned) and 0 < self.pruned <= 1):
-            raise BadRound(f"round {self.number}: pruned must lie in (0, 1]; got {self.pruned!r}")
+        if self.ballot_keep is not None and not (_is_number(self.ballot_keep) and 0 < self.ballot_keep <= 1):
+            raise BadRound(f"round {self.number}: ballot_keep must lie in (0, 1]; got {self.ballot_keep!r}")
         if self.unmoved is not None:
             object.__setattr__(self, "unmoved", _shares(self))
 
@@ -73,22 +73,22 @@ class Round:
 
     def schema(self) -> ModelSchema:
         """The layout of the global model before the round."""
-        with self._blaming("before"):
+        with self._as_bad_round("before"):
             return schema_of(self.start, self.buffers)
 
     def read_start(self, schema: ModelSchema) -> dict[str, Array]:
-        with self._blaming("before"):
+        with self._as_bad_round("before"):
             return schema.read(self.start)
 
     def read_end(self, schema: ModelSchema) -> dict[str, Array]:
-        with self._blaming("after"):
+        with self._as_bad_round("after"):
             return schema.read(self.end)
 
     def part(self, schema: ModelSchema, names: Collection[str]) -> "Round":
         """The same round of these layers alone, without weights; a model that lacks another is still a bad one."""
-        with self._blaming("before"):
+        with self._as_bad_round("before"):
             start = schema.pick(self.start, names)
-        with self._blaming("after"):
+        with self._as_bad_round("after"):
             end = schema.pick(self.end, names)
 
         def load(key: Client) -> Callable[[], Model]:
@@ -98,7 +98,7 @@ class Round:
         return replace(self, start=start, local=local, end=end, weights=None, unmoved=None)
 
     @contextmanager
-    def _blaming(self, which: str) -> Iterator[None]:
+    def _as_bad_round(self, which: str) -> Iterator[None]:
         try:
             yield
         except FedcoastError as error:

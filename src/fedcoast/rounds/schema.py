@@ -1,7 +1,7 @@
-"""The layout of a model: which entries it has, in which order, of which shape and kind, and which may vote."""
+"""The layout of a model: which entries it has, in which order, of which shape and dtype, and which are trained."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from math import prod
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fedcoast.errors import FedcoastError
-from fedcoast.rounds.arrays import CARRIED_KINDS, VOTING_KINDS, Array, UnusableArray, read, surely_finite
+from fedcoast.rounds.arrays import FLOAT_DTYPES, OTHER_DTYPES, Array, UnusableArray, read, surely_finite
 
 Model = Mapping[str, object]
 
@@ -23,12 +23,12 @@ class MismatchedModel(FedcoastError):
 
 @dataclass(frozen=True)
 class LayerSpec:
-    """One named array of a model. `votes` is false for buffers, integers and booleans."""
+    """One named array of a model. `trainable` is false for buffers, integers and booleans."""
 
     name: str
     shape: tuple[int, ...]
-    kind: str
-    votes: bool
+    dtype: str
+    trainable: bool
 
     @property
     def size(self) -> int:
@@ -62,11 +62,11 @@ class ModelSchema:
     ordered: bool = True
 
     @property
-    def voting(self) -> tuple[LayerSpec, ...]:
-        return tuple(entry for entry in self.entries if entry.votes)
+    def trainable(self) -> tuple[LayerSpec, ...]:
+        return tuple(entry for entry in self.entries if entry.trainable)
 
     def read(self, model: object, before: Model | None = None) -> dict[str, Array]:
-        """The arrays of a model that must have this layout, voting entries finite; never a copy of float32.
+        """The arrays of a model that must have this layout, trainable entries finite; never a copy of float32.
 
         Of a model that a client made of `before`, buffers must be finite too, wherever they were: a mask of infinities
         is as it should be, and statistics that came broken are not this client's doing.
@@ -82,7 +82,7 @@ class ModelSchema:
         return {name: given[name] for name in names}
 
     def to_json(self) -> Any:
-        entries = [asdict(entry) for entry in self.entries]
+        entries = [_to_json(entry) for entry in self.entries]
         return entries if self.ordered else {"unordered": entries}
 
     @classmethod
@@ -92,8 +92,8 @@ class ModelSchema:
             data = data["unordered"]
         entries = tuple(LayerSpec(e["name"], tuple(e["shape"]), e["kind"], e["votes"]) for e in data)
         for entry in entries:
-            named = isinstance(entry.name, str) and entry.kind in VOTING_KINDS + CARRIED_KINDS
-            if not named or not isinstance(entry.votes, bool) or not all(type(n) is int for n in entry.shape):
+            named = isinstance(entry.name, str) and entry.dtype in FLOAT_DTYPES + OTHER_DTYPES
+            if not named or not isinstance(entry.trainable, bool) or not all(type(n) is int for n in entry.shape):
                 raise TypeError(f"{entry!r} is not a layer")
         return cls(entries, ordered)
 
@@ -107,24 +107,26 @@ class ModelSchema:
 
 
 def schema_of(model: object, buffers: Collection[str] = NORMALISATION_STATISTICS) -> ModelSchema:
-    """Read the layout off a model; `buffers` are shell patterns of entries that must not vote.
+    """Read the layout off a model; `buffers` are shell patterns of entries that nobody trains.
 
-    >>> schema_of({"w": np.zeros((2, 3), np.float32), "bn.running_mean": np.zeros(2)}).voting
-    (LayerSpec(name='w', shape=(2, 3), kind='float32', votes=True),)
+    >>> schema_of({"w": np.zeros((2, 3), np.float32), "bn.running_mean": np.zeros(2)}).trainable
+    (LayerSpec(name='w', shape=(2, 3), dtype='float32', trainable=True),)
     """
     entries = []
     for name, value in _mapping(model).items():
-        array, kind = _read(name, value)
-        votes = kind in VOTING_KINDS and not any(name == pattern or fnmatchcase(name, pattern) for pattern in buffers)
-        if votes and array.size == 0:
+        array, dtype = _read(name, value)
+        trainable = dtype in FLOAT_DTYPES and not any(
+            name == pattern or fnmatchcase(name, pattern) for pattern in buffers
+        )
+        if trainable and array.size == 0:
             raise MismatchedModel(
                 f"layer {name!r} has no entries (shape {array.shape}); leave it out or name it among the buffers"
             )
-        entries.append(LayerSpec(name, array.shape, kind, votes))
-    if not any(entry.votes for entry in entries):
+        entries.append(LayerSpec(name, array.shape, dtype, trainable))
+    if not any(entry.trainable for entry in entries):
         raise MismatchedModel(
             f"at least one floating-point layer that is not a buffer is wanted; got {len(entries)} entries"
-            " and none may vote"
+            " and none is trainable"
         )
     return ModelSchema(tuple(entries), ordered=not isinstance(model, Unordered))
 
@@ -161,15 +163,15 @@ def _read(name: str, value: object) -> tuple[Array, str]:
 
 
 def _read_entry(entry: LayerSpec, value: object, before: Model | None) -> Array:
-    array, kind = _read(entry.name, value)
+    array, dtype = _read(entry.name, value)
     if array.shape != entry.shape:
         raise MismatchedModel(f"layer {entry.name!r} must have shape {entry.shape}; got {array.shape}")
-    if kind != entry.kind and (kind in VOTING_KINDS or entry.kind in VOTING_KINDS):
-        raise MismatchedModel(f"layer {entry.name!r} must be {entry.kind}; got {kind}")
-    checked = entry.votes or (before is not None and kind in VOTING_KINDS)
+    if dtype != entry.dtype and (dtype in FLOAT_DTYPES or entry.dtype in FLOAT_DTYPES):
+        raise MismatchedModel(f"layer {entry.name!r} must be {entry.dtype}; got {dtype}")
+    checked = entry.trainable or (before is not None and dtype in FLOAT_DTYPES)
     if checked and not surely_finite(array):
         bad = ~np.isfinite(array)
-        if before is not None and not entry.votes:
+        if before is not None and not entry.trainable:
             bad = bad & np.isfinite(_read(entry.name, before[entry.name])[0])
         if bad.any():
             where = int(np.argmax(bad.ravel()))
@@ -180,5 +182,10 @@ def _read_entry(entry: LayerSpec, value: object, before: Model | None) -> Array:
     return array
 
 
+def _to_json(entry: LayerSpec) -> dict[str, Any]:
+    """The keys are those of recorded run folders."""
+    return {"name": entry.name, "shape": entry.shape, "kind": entry.dtype, "votes": entry.trainable}
+
+
 def _describe(entry: LayerSpec | None) -> str:
-    return "absent" if entry is None else f"{entry.kind} {entry.shape}{'' if entry.votes else ' (buffer)'}"
+    return "absent" if entry is None else f"{entry.dtype} {entry.shape}{'' if entry.trainable else ' (buffer)'}"

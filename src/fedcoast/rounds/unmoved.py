@@ -26,8 +26,8 @@ class UnmovedEntries:
     """One boolean for each entry that votes, true while nobody has moved it; uploads are shown one at a time."""
 
     def __init__(self, schema: ModelSchema, start: Mapping[str, Array]) -> None:
-        self._start = {entry.name: start[entry.name] for entry in schema.voting}
-        self._unmoved = {entry.name: np.ones(entry.shape, dtype=np.bool_) for entry in schema.voting}
+        self._start = {entry.name: start[entry.name] for entry in schema.trainable}
+        self._unmoved = {entry.name: np.ones(entry.shape, dtype=np.bool_) for entry in schema.trainable}
         self._uploads = 0
 
     def add(self, upload: Mapping[str, Array]) -> None:
@@ -55,7 +55,7 @@ def unmoved_in(fl_round: Round) -> Shares | None:
     >>> unmoved_in(Round(1, start=zero, local={"a": moved, "b": zero}, end=zero))
     {'fc': 0.6}
     """
-    if fl_round.unmoved is not None or fl_round.pruned is not None:
+    if fl_round.unmoved is not None or fl_round.ballot_keep is not None:
         return fl_round.unmoved
     schema = fl_round.schema()
     entries = UnmovedEntries(schema, fl_round.read_start(schema))

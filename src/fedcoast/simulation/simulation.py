@@ -28,7 +28,7 @@ def simulate(
     the rounds that follow are those that would have followed.
     """
     folder = Path(folder)
-    with Recorder(folder, about=about(federation), pruned=pruned) as recorder:
+    with Recorder(folder, about=about(federation), ballot_keep=pruned) as recorder:
         begun = recorder.last_round or 0
         if begun:
             _take_up(federation, folder, begun)

@@ -1,4 +1,4 @@
-"""Uploads kept as ballots: two bits for each parameter that may vote, nothing of the rest."""
+"""Uploads kept as ballots: two bits for each trainable parameter, nothing of the rest."""
 
 from collections.abc import Iterator, Mapping
 
@@ -13,26 +13,26 @@ from fedcoast.rounds.schema import Model, ModelSchema
 STEP = 0.02  # the paper's α; any would do, the votes are what is kept
 
 
-def pruned_upload(
+def ballot_arrays(
     schema: ModelSchema, start: dict[str, Array], model: dict[str, Array], keep: float
 ) -> dict[str, tuple[Array, str]]:
     """The packed ballots of one upload, by layer."""
     packed = {}
-    for entry in schema.voting:
+    for entry in schema.trainable:
         with np.errstate(over="ignore"):
             cast = quick_ballot(arithmetic(model[entry.name]) - arithmetic(start[entry.name]), keep)
         packed[entry.name] = (pack(cast), "uint8")
     return packed
 
 
-class PrunedUpload(Mapping[str, object]):
-    """The model whose update is a ballot: `moved` from the start by its votes; what cannot vote is the start's.
+class BallotModel(Mapping[str, object]):
+    """The model whose update is a ballot: `moved` from the start by its votes; what is not trainable is the start's.
 
     A layer is put together when it is asked for. `origin` is where the packed planes come from, for errors.
     """
 
     def __init__(self, schema: ModelSchema, start: Model, planes: Mapping[str, object], origin: object) -> None:
-        self._sizes = {entry.name: entry.size for entry in schema.voting}
+        self._sizes = {entry.name: entry.size for entry in schema.trainable}
         self._start, self._planes, self._origin = start, planes, origin
 
     def __getitem__(self, name: str) -> object:
@@ -41,9 +41,9 @@ class PrunedUpload(Mapping[str, object]):
         size, held = self._sizes[name], self._planes.get(name)
         if not isinstance(held, np.ndarray) or held.shape != (2, -(-size // 8)) or held.dtype != np.uint8:
             raise BadFile(f"{self._origin} does not hold the ballot of layer {name!r}; it was altered")
-        before, kind = read(self._start[name])
+        before, dtype = read(self._start[name])
         after = moved(before, unpack(held, size))
-        return BFloat16(after) if kind == "bfloat16" else after
+        return BFloat16(after) if dtype == "bfloat16" else after
 
     def __contains__(self, name: object) -> bool:
         return name in self._start  # Mapping's own would put the layer together

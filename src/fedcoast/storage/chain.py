@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcoast.errors import BadFile
-from fedcoast.storage.run_folder import ABOUT, places
+from fedcoast.storage.run_folder import RUN_META, round_dirs
 
 LINK = "link.json"
 
@@ -90,9 +90,9 @@ def head(folder: Path, number: int | None = None) -> tuple[int | None, str] | No
     A run without rounds has no number, and the hash of run.json, from which its first link will go on. None where that
     round carries no link: it was recorded before there were chains.
     """
-    found = [place for place in places(folder) if number is None or int(place.name) == number]
+    found = [place for place in round_dirs(folder) if number is None or int(place.name) == number]
     if not found:
-        return None if number is not None else (None, content(folder / ABOUT).sha256)
+        return None if number is not None else (None, content(folder / RUN_META).sha256)
     link = read_link(found[-1])
     return None if link is None else (link.number, link.hash)
 

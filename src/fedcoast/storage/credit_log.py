@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from fedcoast.errors import BadFile, BadSetting, Client
 from fedcoast.rounds.clients import client_from_json, client_to_json
 from fedcoast.storage.files import read_json
-from fedcoast.storage.run_folder import places
+from fedcoast.storage.run_folder import round_dirs
 
 CREDITS = "credits.json"
 
@@ -46,7 +46,7 @@ def begin(folder: Path, ledger: HasAssessment) -> CreditLog:
         raise BadSetting(f"ledger must be the assessor whose credits are to be written down; got {ledger!r}")
     answer = ledger.assessment()
     mine = CreditLog(answer.method, json.loads(json.dumps(dict(answer.settings))))
-    kept = read_kept(folder) or mine
+    kept = read_credit_log(folder) or mine
     if (kept.method, kept.settings) != (mine.method, mine.settings):
         raise BadSetting(
             f"{folder} keeps the ledger of {kept.method} with {kept.settings}; this is {mine.method} with"
@@ -55,10 +55,10 @@ def begin(folder: Path, ledger: HasAssessment) -> CreditLog:
     return kept
 
 
-def read_kept(folder: Path) -> CreditLog | None:
+def read_credit_log(folder: Path) -> CreditLog | None:
     """All credits that lie with the rounds, or None where none do."""
     kept = None
-    for path in (place / CREDITS for place in places(folder)):
+    for path in (place / CREDITS for place in round_dirs(folder)):
         if not path.exists():
             continue
         held = read_json(path)

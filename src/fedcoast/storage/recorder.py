@@ -24,11 +24,11 @@ from fedcoast.rounds.clients import client_to_json
 from fedcoast.rounds.round import Policy, Round, check_policy
 from fedcoast.rounds.schema import ModelSchema
 from fedcoast.rounds.unmoved import UnmovedEntries
-from fedcoast.storage.ballot_files import pruned_upload
+from fedcoast.storage.ballot_files import ballot_arrays
 from fedcoast.storage.chain import LINK, Hasher, Link, content, head
 from fedcoast.storage.credit_log import CREDITS, CreditLog, Credits, HasAssessment, begin
 from fedcoast.storage.files import read_json, sole_writer, sync, write_json, write_whole
-from fedcoast.storage.run_folder import ABOUT, FACTS, FORMAT, ROUNDS, VERSION, is_run, read_about, recorded
+from fedcoast.storage.run_folder import FORMAT, ROUND_META, ROUNDS, RUN_META, VERSION, is_run, read_about, recorded
 from fedcoast.storage.tensors import write_tensors
 
 _log = logging.getLogger("fedcoast")
@@ -37,8 +37,8 @@ _log = logging.getLogger("fedcoast")
 class Recorder:
     """An observer that writes every round to a folder; shown to an existing run, it goes on after its last round.
 
-    `pruned` keeps, instead of whole uploads, the ballots of that share: what CoAst needs for its targets "ballot" and
-    "pruned" at that `keep`, in a sixteenth of the room.
+    `ballot_keep` keeps, instead of whole uploads, the ballots of that share: what CoAst needs for its targets
+    "ballot" and "pruned" at that `keep`, in a sixteenth of the room.
     `about` are facts of the run in JSON's types (an experiment, a planted truth), kept when the folder is new.
     `ledger` is an assessor that somebody else shows the rounds to: the credits it holds for final are written down with
     each round, and so come into the chain (`head` is the hash of its last link; docs/audit.md). While it has no answer
@@ -53,15 +53,17 @@ class Recorder:
         folder: str | Path,
         about: Mapping[str, Any] | None = None,
         bad_uploads: Policy = "quarantine",
-        pruned: float | None = None,
+        ballot_keep: float | None = None,
         ledger: HasAssessment | None = None,
     ) -> None:
-        number = isinstance(pruned, int | float) and not isinstance(pruned, bool)
-        if pruned is not None and not (number and 0 < pruned <= 1):
-            raise BadSetting(f"pruned must lie in (0, 1], the share of each layer whose votes are kept; got {pruned!r}")
+        number = isinstance(ballot_keep, int | float) and not isinstance(ballot_keep, bool)
+        if ballot_keep is not None and not (number and 0 < ballot_keep <= 1):
+            raise BadSetting(
+                f"ballot_keep must lie in (0, 1], the share of each layer whose votes are kept; got {ballot_keep!r}"
+            )
         check_policy(bad_uploads)
         self.folder = Path(folder)
-        self._policy, self._pruned, self._ledger = bad_uploads, pruned, ledger
+        self._policy, self._ballot_keep, self._ledger = bad_uploads, ballot_keep, ledger
         self._closed = False
         self._schema: ModelSchema | None = None
         self._end: bytes | None = None
@@ -81,7 +83,7 @@ class Recorder:
             shutil.rmtree(leftover, ignore_errors=True)
         if not is_run(self.folder):
             write_json(
-                self.folder / ABOUT, {"format": FORMAT, "version": VERSION, "chain": "sha256", "about": about or {}}
+                self.folder / RUN_META, {"format": FORMAT, "version": VERSION, "chain": "sha256", "about": about or {}}
             )
         elif about is not None and read_about(self.folder) != about:
             raise BadFile(f"{self.folder} holds another run: what it says about itself differs; use a new folder")
@@ -91,10 +93,10 @@ class Recorder:
         if self._ledger is not None:
             self._kept = begin(self.folder, self._ledger)
         last = head(self.folder)
-        if last is None and "chain" in read_json(self.folder / ABOUT):
+        if last is None and "chain" in read_json(self.folder / RUN_META):
             raise BadFile(f"the link of round {self.last_round} is gone from {self.folder}; fedcoast verify says more")
         # Where the last round is older than chains, the chain begins with the next.
-        self._linked, self.head = last or (None, content(self.folder / ABOUT).sha256)
+        self._linked, self.head = last or (None, content(self.folder / RUN_META).sha256)
 
     def observe(self, round: Round, /) -> None:
         """Write one round: whole and on disk when this returns, not at all when it raises."""
@@ -131,19 +133,19 @@ class Recorder:
             self._kept.credits.update(credits)
 
     def _write(self, round: Round, schema: ModelSchema, part: Path, hasher: Hasher) -> tuple[bytes, Link]:
-        pruned = self._pruned if round.pruned is None else round.pruned
-        kinds = {entry.name: entry.kind for entry in schema.entries}
+        keep = self._ballot_keep if round.ballot_keep is None else round.ballot_keep
+        dtypes = {entry.name: entry.dtype for entry in schema.entries}
 
-        def keep(file: str, tensors: dict[str, tuple[Array, str]]) -> None:
+        def write_file(file: str, tensors: dict[str, tuple[Array, str]]) -> None:
             write_tensors(part / file, tensors)
             hasher.add(file)
 
         def write(file: str, model: dict[str, Array]) -> None:
             # Integers may come in another width than the layout's; only bfloat16 differs from its array's type.
             names = {
-                name: "bfloat16" if kinds[name] == "bfloat16" else array.dtype.name for name, array in model.items()
+                name: "bfloat16" if dtypes[name] == "bfloat16" else array.dtype.name for name, array in model.items()
             }
-            keep(file, {name: (array, names[name]) for name, array in model.items()})
+            write_file(file, {name: (array, names[name]) for name, array in model.items()})
 
         start, end = round.read_start(schema), round.read_end(schema)
         carried_on = self._end is not None and _digest(start) == self._end
@@ -151,15 +153,15 @@ class Recorder:
             write("start.safetensors", start)
         write("end.safetensors", end)
         clients, quarantined = list[dict[str, Any]](), dict[Client, str]()
-        unmoved = UnmovedEntries(schema, start) if round.pruned is None else None
+        unmoved = UnmovedEntries(schema, start) if round.ballot_keep is None else None
         for client, model in round.uploads(schema, self._policy, quarantined):
             file = f"client-{len(clients):06d}.safetensors"
             if unmoved is not None:
                 unmoved.add(model)
-            if pruned is None:
+            if keep is None:
                 write(file, model)
             else:
-                keep(file, pruned_upload(schema, start, model, pruned))
+                write_file(file, ballot_arrays(schema, start, model, keep))
             weight = None if round.weights is None else float(round.weights[client])
             clients.append({"client": client_to_json(client), "file": file, "weight": weight})
             del model  # before the next one is loaded
@@ -167,7 +169,7 @@ class Recorder:
             "number": round.number,
             "start": f"end of round {self.last_round}" if carried_on else "start.safetensors",
             "end": "end.safetensors",
-            "pruned": pruned,
+            "pruned": keep,
             # Ballots do not tell; what was known when they were cast is handed on.
             "unmoved": round.unmoved if unmoved is None else unmoved.shares(),
             # JSON has no word for the others
@@ -178,8 +180,8 @@ class Recorder:
                 {"client": client_to_json(client), "reason": reason} for client, reason in quarantined.items()
             ],
         }
-        write_json(part / FACTS, facts)
-        hasher.add(FACTS)
+        write_json(part / ROUND_META, facts)
+        hasher.add(ROUND_META)
         return _digest(end), hasher.link(round.number, self._linked, self.head, facts)
 
     def _write_credits(self, number: int, part: Path, hasher: Hasher) -> Credits:
@@ -212,7 +214,7 @@ def _prepare(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         strangers = [
-            path.name for path in folder.iterdir() if path.name not in (ABOUT, ROUNDS, ".lock", f".{ABOUT}.part")
+            path.name for path in folder.iterdir() if path.name not in (RUN_META, ROUNDS, ".lock", f".{RUN_META}.part")
         ]
         if strangers and not is_run(folder):
             raise BadFile(

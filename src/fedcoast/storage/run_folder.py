@@ -10,24 +10,24 @@ from fedcoast.errors import BadFile, Client
 from fedcoast.rounds.clients import client_from_json
 from fedcoast.rounds.round import LazyModels, Round
 from fedcoast.rounds.schema import Model, ModelSchema, Unordered
-from fedcoast.storage.ballot_files import PrunedUpload
+from fedcoast.storage.ballot_files import BallotModel
 from fedcoast.storage.files import read_json
 from fedcoast.storage.tensors import open_tensors
 
 FORMAT = "fedcoast-run"
 VERSION = 1
-ABOUT = "run.json"
+RUN_META = "run.json"
 ROUNDS = "rounds"
-FACTS = "round.json"
+ROUND_META = "round.json"
 
 
 def is_run(folder: Path) -> bool:
-    return (folder / ABOUT).is_file()
+    return (folder / RUN_META).is_file()
 
 
 def read_about(folder: str | Path) -> dict[str, Any]:
     """What a recorded run says about itself."""
-    path = Path(folder) / ABOUT
+    path = Path(folder) / RUN_META
     data = read_json(path)
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise BadFile(f"{path} does not say that this is a {FORMAT}")
@@ -46,14 +46,14 @@ def planted(about: Mapping[str, Any]) -> dict[Client, float] | None:
     try:
         return {client_from_json(entry["client"]): float(entry["value"]) for entry in about["planted"]}
     except (KeyError, TypeError, ValueError) as error:
-        raise BadFile(f"{ABOUT}: the planted order is not as the lab writes it ({error!r})") from error
+        raise BadFile(f"{RUN_META}: the planted order is not as the lab writes it ({error!r})") from error
 
 
 def recorded(folder: Path, after: int | None = None, last: bool = False) -> Iterator[Round]:
     """The whole rounds of a recording, in order, also those added meanwhile; with `last`, the last one alone."""
     read_about(folder)
     shown = -1 if after is None else after
-    while new := [place for place in places(folder) if int(place.name) > shown]:
+    while new := [place for place in round_dirs(folder) if int(place.name) > shown]:
         for place in new[-1:] if last else new:
             yield _round(place)
             shown = int(place.name)
@@ -61,10 +61,10 @@ def recorded(folder: Path, after: int | None = None, last: bool = False) -> Iter
 
 def recorded_numbers(folder: Path) -> list[int]:
     read_about(folder)
-    return [int(place.name) for place in places(folder)]
+    return [int(place.name) for place in round_dirs(folder)]
 
 
-def places(folder: Path) -> list[Path]:
+def round_dirs(folder: Path) -> list[Path]:
     """The folders of the whole rounds, in order."""
     try:
         names = [path for path in (folder / ROUNDS).iterdir() if re.fullmatch(r"\d{10,}", path.name)]
@@ -74,7 +74,7 @@ def places(folder: Path) -> list[Path]:
 
 
 def _round(place: Path) -> Round:
-    facts = read_json(place / FACTS)
+    facts = read_json(place / ROUND_META)
     try:
         schema = ModelSchema.from_json(facts["layers"])
         clients = {client_from_json(entry["client"]): entry for entry in facts["clients"]}
@@ -83,12 +83,12 @@ def _round(place: Path) -> Round:
         known = all(weight is not None for weight in weights.values())
         start = _model(_start(place, facts["start"]), schema)
         if facts["number"] != int(place.name):
-            raise BadFile(f"{place / FACTS} says that this is round {facts['number']!r}; it was altered")
-        pruned = facts["pruned"]
+            raise BadFile(f"{place / ROUND_META} says that this is round {facts['number']!r}; it was altered")
+        ballot_keep = facts["pruned"]
 
         def load(file: Path) -> Callable[[], Model]:
             return lambda: (
-                _model(file, schema) if pruned is None else PrunedUpload(schema, start, open_tensors(file), file)
+                _model(file, schema) if ballot_keep is None else BallotModel(schema, start, open_tensors(file), file)
             )
 
         return Round(
@@ -97,14 +97,14 @@ def _round(place: Path) -> Round:
             local=LazyModels({client: load(file) for client, file in files.items()}),
             end=_model(_inside(place, facts["end"]), schema),
             weights=weights if weights and known else None,
-            buffers=[glob.escape(entry.name) for entry in schema.entries if not entry.votes],
+            buffers=[glob.escape(entry.name) for entry in schema.entries if not entry.trainable],
             quarantined={client_from_json(entry["client"]): entry["reason"] for entry in facts["quarantined"]},
             metrics=facts["metrics"],
-            pruned=pruned,
+            ballot_keep=ballot_keep,
             unmoved=facts.get("unmoved"),  # recordings of before do not say
         )
     except (KeyError, TypeError, AttributeError) as error:
-        raise BadFile(f"{place / FACTS} is not as a recorder writes it ({error!r})") from error
+        raise BadFile(f"{place / ROUND_META} is not as a recorder writes it ({error!r})") from error
 
 
 def _start(place: Path, said: str) -> Path:
@@ -119,7 +119,7 @@ def _start(place: Path, said: str) -> Path:
 
 def _inside(place: Path, file: str) -> Path:
     if not re.fullmatch(r"[a-z0-9-]+\.safetensors", file):
-        raise BadFile(f"{place / FACTS} names the file {file!r}; files of a round lie in its own folder")
+        raise BadFile(f"{place / ROUND_META} names the file {file!r}; files of a round lie in its own folder")
     return place / file
 
 

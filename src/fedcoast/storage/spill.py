@@ -67,9 +67,9 @@ class SpillDir:
             self._enter()
         return [SpillFile.opened(self, one) for one in facts]
 
-    def go_on_with(self, sheaves: "Sequence[SpillFile]") -> None:
+    def go_on_with(self, files: "Sequence[SpillFile]") -> None:
         """These were restored, and are all that counts from now on."""
-        names = {sheaf.name for sheaf in sheaves}
+        names = {file.name for file in files}
         for known in (self._live, self._named):
             known.clear()
             known.update(names)
@@ -119,23 +119,23 @@ class SpillFile:
     @classmethod
     def opened(cls, spill: SpillDir, facts: Mapping[str, Any]) -> "SpillFile":
         """One that a saved state names; refused unless every part is as it was."""
-        sheaf = cls.__new__(cls)
-        sheaf.name, sheaf._spill = str(facts["file"]), spill
-        sheaf._parts, sheaf._size = [dict(part) for part in facts["parts"]], int(facts["size"])
-        sheaf._path, sheaf._mapped, sheaf._file = spill.folder / sheaf.name, None, None
-        if not _NAME.fullmatch(sheaf.name):
-            raise BadFile(f"{sheaf.name!r} is not the name of a spilled round; the state was altered")
-        if not sheaf._path.is_file():
+        file = cls.__new__(cls)
+        file.name, file._spill = str(facts["file"]), spill
+        file._parts, file._size = [dict(part) for part in facts["parts"]], int(facts["size"])
+        file._path, file._mapped, file._file = spill.folder / file.name, None, None
+        if not _NAME.fullmatch(file.name):
+            raise BadFile(f"{file.name!r} is not the name of a spilled round; the state was altered")
+        if not file._path.is_file():
             raise BadFile(
-                f"{sheaf._path} is gone, which the state names: restore with the folder it was saved with, and the"
+                f"{file._path} is gone, which the state names: restore with the folder it was saved with, and the"
                 " last state that was saved; or show the rounds again"
             )
-        if sheaf._path.stat().st_size != sheaf._size:
-            raise BadFile(f"{sheaf._path} is not of the size that the state names; it was torn or altered")
-        for array, part in zip(sheaf.arrays(), sheaf._parts, strict=True):
+        if file._path.stat().st_size != file._size:
+            raise BadFile(f"{file._path} is not of the size that the state names; it was torn or altered")
+        for array, part in zip(file.arrays(), file._parts, strict=True):
             if zlib.crc32(array.reshape(-1).view(np.uint8).data) != part["crc"]:
-                raise BadFile(f"{sheaf._path} does not hold what the state says; it was torn or altered")
-        return sheaf
+                raise BadFile(f"{file._path} does not hold what the state says; it was torn or altered")
+        return file
 
     def write(self, array: Array) -> None:
         """Append one; it is in the hands of the system when this returns, and on disk after `sync`."""

@@ -14,7 +14,7 @@ from fedcoast.errors import BadFile
 from fedcoast.rounds.arrays import Array, BFloat16
 from fedcoast.storage.files import write_whole
 
-_KINDS = {
+_DTYPES = {
     "BOOL": "bool", "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64",
     "U8": "uint8", "U16": "uint16", "U32": "uint32", "U64": "uint64",
     "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64",
@@ -22,12 +22,12 @@ _KINDS = {
 
 
 def write_tensors(path: Path, tensors: Mapping[str, tuple[Array, str]], facts: object = None) -> None:
-    """Write arrays with their kinds; the file appears under its name only when it is complete and on disk."""
+    """Write arrays with their dtypes; the file appears under its name only when it is complete and on disk."""
     if "__metadata__" in tensors:
         raise BadFile("a layer is named '__metadata__', which safetensors keeps for itself; rename it")
     held = {}  # serialize_file is given bare pointers: these references keep the memory alive
-    for name, (array, kind) in tensors.items():
-        held[name] = np.require(_narrowed(name, array) if kind == "bfloat16" else array, requirements="C")
+    for name, (array, dtype) in tensors.items():
+        held[name] = np.require(_narrowed(name, array) if dtype == "bfloat16" else array, requirements="C")
     specs = {
         name: TensorSpec(
             dtype=tensors[name][1],
@@ -66,7 +66,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Array | BFloat16], Any]:
 
 
 def open_tensors(path: Path, order: Iterable[str] = ()) -> Mapping[str, Array | BFloat16]:
-    """The arrays of a file that nobody changes in place, each read from the disk when it is used; these names first.
+    """The arrays of a file that nobody changes in entry, each read from the disk when it is used; these names first.
 
     The file is mapped into memory, not read: whoever needs one layer of many pays for one. What is wrong with the file
     as a whole is said now, in the words of `read_tensors`.
@@ -77,7 +77,7 @@ def open_tensors(path: Path, order: Iterable[str] = ()) -> Mapping[str, Array | 
             header = {} if length > path.stat().st_size else json.loads(file.read(length))
         with safe_open(path, framework="np"):  # checks the header against itself and the length of the file
             json.loads((header.pop("__metadata__", None) or {}).get("fedcoast", "null"))
-        sound = all(place["dtype"] in _KINDS for place in header.values())
+        sound = all(entry["dtype"] in _DTYPES for entry in header.values())
     except (OSError, SafetensorError, ValueError, RecursionError):
         sound = False
     if not sound:
@@ -89,24 +89,24 @@ def open_tensors(path: Path, order: Iterable[str] = ()) -> Mapping[str, Array | 
 class _MappedTensors(Mapping[str, Array | BFloat16]):
     """One mapping of the file for all its arrays, there as long as one of them is: open files are few in number."""
 
-    def __init__(self, path: Path, begin: int, places: Mapping[str, Mapping[str, Any]]) -> None:
-        self._path, self._begin, self._places = path, begin, places
+    def __init__(self, path: Path, begin: int, entries: Mapping[str, Mapping[str, Any]]) -> None:
+        self._path, self._begin, self._entries = path, begin, entries
         self._mapped: weakref.ref[mmap.mmap] | None = None
 
     def __getitem__(self, name: str) -> Array | BFloat16:
-        place = self._places[name]
-        first, last = (self._begin + offset for offset in place["data_offsets"])
+        entry = self._entries[name]
+        first, last = (self._begin + offset for offset in entry["data_offsets"])
         data = memoryview(self._file())[first:last] if last > first else b""
-        return _array(self._path, name, {**place, "data": data})
+        return _array(self._path, name, {**entry, "data": data})
 
     def __contains__(self, name: object) -> bool:
-        return name in self._places  # Mapping's own would read the array
+        return name in self._entries  # Mapping's own would read the array
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
+        return iter(self._entries)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._entries)
 
     def _file(self) -> mmap.mmap:
         held = None if self._mapped is None else self._mapped()
@@ -127,9 +127,9 @@ def _facts(data: bytes) -> Any:
 
 
 def _array(path: Path, name: str, view: Mapping[str, Any]) -> Array | BFloat16:
-    kind = _KINDS.get(view["dtype"])
-    if kind is None:
+    dtype = _DTYPES.get(view["dtype"])
+    if dtype is None:
         raise BadFile(f"{path}: layer {name!r} is of type {view['dtype']}, which fedcoast does not read")
-    if kind == "bfloat16":
+    if dtype == "bfloat16":
         return BFloat16.from_bits(np.frombuffer(view["data"], dtype=np.uint16).reshape(view["shape"]))
-    return np.frombuffer(view["data"], dtype=kind).reshape(view["shape"])
+    return np.frombuffer(view["data"], dtype=dtype).reshape(view["shape"])

@@ -252,7 +252,7 @@ def rounds_come_in_order(make: Make, rounds: Sequence[Round], needs: Collection[
 
 def ballots_are_refused_by_who_needs_uploads(make: Make, rounds: Sequence[Round], needs: Collection[str]) -> None:
     assessor = make()
-    refused = _raises(BadSetting, lambda: assessor.observe(replace(rounds[0], pruned=0.1)))
+    refused = _raises(BadSetting, lambda: assessor.observe(replace(rounds[0], ballot_keep=0.1)))
     _demand(
         refused or assessor.takes_ballots,
         "a round of ballots alone must raise a BadSetting; a method that can do with them says takes_ballots = True",
@@ -370,7 +370,7 @@ def _without(round: Round, clients: Collection[Client]) -> Round:
 
 def _spoiled(round: Round, client: Client) -> Round:
     model = {name: _own(value) for name, value in round.local[client].items()}
-    first = round.schema().voting[0].name
+    first = round.schema().trainable[0].name
     read(model[first])[0].reshape(-1)[0] = np.nan
     return replace(round, local={**round.local, client: model})
 

@@ -341,7 +341,7 @@ def test_votes_are_recorded_and_replayed_as_votes(tmp_path):
         )
     again = CoAst(keep=KEEP, horizon=1)
     for round in replay(tmp_path / "run"):
-        assert round.pruned == KEEP
+        assert round.ballot_keep == KEEP
         again.observe(round)
     assert again.assessment().scores == coast.assessment().scores
 
@@ -377,7 +377,7 @@ def test_votes_that_nobody_asked_for_are_the_model_that_the_strategy_takes_them_
     assert strategy.unobserved == {}
     assert coast.assessment() == alone.assessment()
     for round in replay(tmp_path / "run"):
-        assert round.pruned is None
+        assert round.ballot_keep is None
         assert len(round.local) == 4
 
 
@@ -411,7 +411,7 @@ def test_votes_of_another_share_than_was_asked_for_cost_their_client_alone(uploa
         TernaryFedAvg(keep=KEEP).start(tap := watch(grid, coast, probe), record(small_model()), num_rounds=2)
         unobserved = tap.unobserved
     assert unobserved == {}
-    assert [round.pruned for round in probe.rounds] == [None if upload is federation else KEEP] * 2
+    assert [round.ballot_keep for round in probe.rounds] == [None if upload is federation else KEEP] * 2
     assert list(coast.assessment().quarantined[1]) == ["partition-0"]
     assert "votes of keep=0.3 were asked for; got keep=0.2" in coast.assessment().quarantined[1]["partition-0"]
 

@@ -247,14 +247,14 @@ def test_batch_norm_statistics_and_counters_are_carried_and_do_not_vote():
     assert strategy.unobserved == {}
     assert not coast.assessment().quarantined
     schema = probe.rounds[2].schema()
-    assert {entry.name for entry in schema.voting} == small_model().keys()
-    assert {entry.name: entry.kind for entry in schema.entries}["bn.num_batches_tracked"] == "int64"
+    assert {entry.name for entry in schema.trainable} == small_model().keys()
+    assert {entry.name: entry.dtype for entry in schema.entries}["bn.num_batches_tracked"] == "int64"
 
 
 def test_layers_nobody_trains_can_be_named():
     probe = Probe()
     run(probe, rounds=1, buffers=["conv.*"])
-    assert [entry.name for entry in probe.rounds[0].schema().voting] == ["fc.bias"]
+    assert [entry.name for entry in probe.rounds[0].schema().trainable] == ["fc.bias"]
 
 
 def test_replies_may_be_any_iterable_and_are_read_once():

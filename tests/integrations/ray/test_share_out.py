@@ -137,13 +137,13 @@ def quietly(numbered):
 
 @pytest.mark.parametrize("settings", [{}, {"tail": "truncate", "horizon": 3}, {"target": "pruned"}])
 def test_ballots_alone_are_shared_out_too(tmp_path, settings):
-    run = record(tmp_path / "run", ROUNDS, pruned=0.25)
+    run = record(tmp_path / "run", ROUNDS, ballot_keep=0.25)
     coast, same = (CoAst(keep=0.25, **settings) for _ in range(2))
     assert in_pieces(run, coast) == show(same, replay(run))
 
 
 def test_ballots_are_refused_as_on_one_machine(tmp_path):
-    run = record(tmp_path / "run", ROUNDS, pruned=0.25)
+    run = record(tmp_path / "run", ROUNDS, ballot_keep=0.25)
     with pytest.raises(BadSetting, match=r"holds ballots of keep=0\.25 only"):
         in_pieces(run, CoAst(keep=0.1))
 

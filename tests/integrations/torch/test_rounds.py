@@ -147,7 +147,7 @@ def test_bad_rounds_and_settings_are_refused():
         ballot_round(1, model, [model], model)
     with pytest.raises(BadRound, match="global model before: a model is a mapping"):
         ballot_round(1, 7, {"a": model}, model)
-    with pytest.raises(BadRound, match=r"pruned must lie in \(0, 1\]; got 10"):
+    with pytest.raises(BadRound, match=r"ballot_keep must lie in \(0, 1\]; got 10"):
         ballot_round(1, model, {"a": model}, model, keep=10)
     with pytest.raises(BadRound, match="global model after: layer 'w' must be finite"):
         CoAst().observe(ballot_round(1, model, {"a": model}, {"w": torch.full((4,), torch.nan)}))

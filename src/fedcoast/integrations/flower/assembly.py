@@ -45,7 +45,7 @@ def assemble(number: int, seen: RoundCapture, kinds: Kinds, buffers: Collection[
         buffers=buffers,
         quarantined=seen.roll.refused,
         metrics=_metrics(seen),
-        pruned=share if voted else None,
+        ballot_keep=share if voted else None,
     )
 
 

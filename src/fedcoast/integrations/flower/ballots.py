@@ -71,7 +71,7 @@ class BallotUpload:
         schema = schema_of(before, _patterns(asked))
         residual = _residual(context) if self.error_feedback else {}
         arrays, steps, left = dict(sent.items()), dict[str, float](), dict[str, Array]()
-        for entry in schema.voting:
+        for entry in schema.trainable:
             update = update_of(before[entry.name], after[entry.name]) + residual.get(entry.name, 0)
             if not np.isfinite(update).all():
                 raise Unreadable(f"layer {entry.name!r} is not finite")
@@ -128,7 +128,7 @@ def cast_ballots(
     """The packed votes of a whole upload, by layer: what the client would have sent."""
     return {
         entry.name: Array(pack(quick_ballot(update_of(start[entry.name], model[entry.name]), keep))).data
-        for entry in schema.voting
+        for entry in schema.trainable
     }
 
 

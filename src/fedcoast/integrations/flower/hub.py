@@ -61,7 +61,7 @@ class ObserverHub:
                 for round in replay(recorder.folder, after=assessor.last_round):
                     assessor.observe(round)
             self._last = next(replay(recorder.folder, after=recorder.last_round - 1))
-            self._kinds = {entry.name: np.dtype(entry.kind) for entry in self._last.schema().entries}
+            self._kinds = {entry.name: np.dtype(entry.dtype) for entry in self._last.schema().entries}
         numbers = [getattr(one, "last_round", None) for one in self.observers.values()]
         self.last_round = max((number for number in numbers if isinstance(number, int)), default=0)
 

@@ -114,19 +114,22 @@ class TernaryFedAvg(FedAvg):
         schema = schema_of(start, self.buffers)
         layers = upload.layers(kinds)
         weight = _weight(upload, self.weighted_by_key)
-        silent = [entry for entry in schema.entries if not entry.votes]
+        silent = [entry for entry in schema.entries if not entry.trainable]
         if upload.ballots is None:
             model = schema.read(read_upload(layers, kinds))
             ballots = cast_ballots(schema, start, model, self.keep)
-            steps = {entry.name: self._whole_step(start[entry.name], model[entry.name]) for entry in schema.voting}
+            steps = {entry.name: self._whole_step(start[entry.name], model[entry.name]) for entry in schema.trainable}
             _check_steps(steps, start)
             return _Voter(ballots, steps, _carried(silent, start, layers, kinds), weight)
-        if upload.ballots.keep != self.keep or upload.ballots.steps.keys() != {entry.name for entry in schema.voting}:
+        if upload.ballots.keep != self.keep or upload.ballots.steps.keys() != {
+            entry.name for entry in schema.trainable
+        }:
             raise BadSetting(
-                f"votes of keep={self.keep} for {len(schema.voting)} layers are wanted; got keep={upload.ballots.keep}"
-                f" for {len(upload.ballots.steps)}: client and server must run the same version of fedcoast"
+                f"votes of keep={self.keep} for {len(schema.trainable)} layers are wanted;"
+                f" got keep={upload.ballots.keep} for {len(upload.ballots.steps)}:"
+                " client and server must run the same version of fedcoast"
             )
-        for entry in schema.voting:
+        for entry in schema.trainable:
             read_ballot(entry.name, entry.size, layers[entry.name], self.keep)
         _check_steps(upload.ballots.steps, start)
         return _Voter(layers, upload.ballots.steps, _carried(silent, start, layers, kinds), weight)
@@ -137,7 +140,7 @@ class TernaryFedAvg(FedAvg):
     def _moved(self, start: dict[str, Array], voters: Sequence[_Voter]) -> dict[str, Array]:
         schema = schema_of(start, self.buffers)
         return {
-            entry.name: self._voted(entry, start[entry.name], voters) if entry.votes else _merged(entry, voters)
+            entry.name: self._voted(entry, start[entry.name], voters) if entry.trainable else _merged(entry, voters)
             for entry in schema.entries
         }
 
@@ -162,7 +165,7 @@ def moved(start: Floats, ballots: Sequence[Signs], step: float | Sequence[float]
 
 def _merged(entry: LayerSpec, voters: Sequence[_Voter]) -> Array:
     arrays = [voter.rest[entry.name] for voter in voters]
-    if not np.issubdtype(np.dtype(entry.kind), np.floating):
+    if not np.issubdtype(np.dtype(entry.dtype), np.floating):
         return np.asarray(np.maximum.reduce(arrays))
     weights = [voter.weight for voter in voters]
     return mean(arrays, weights if sum(weights) > 0 else None)
@@ -180,9 +183,9 @@ def _carried(
 
 def _in_kind(entry: LayerSpec, array: Array) -> Array:
     """Integers of another width in the model's own: of several kinds, the largest may be a float."""
-    same = array if array.dtype == entry.kind else array.astype(entry.kind)
+    same = array if array.dtype == entry.dtype else array.astype(entry.dtype)
     if same is not array and not np.array_equal(same, array):
-        raise Unreadable(f"layer {entry.name!r} must hold numbers of {entry.kind}; got others in {array.dtype}")
+        raise Unreadable(f"layer {entry.name!r} must hold numbers of {entry.dtype}; got others in {array.dtype}")
     return same
 
 

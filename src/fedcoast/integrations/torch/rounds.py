@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from fedcoast.errors import BadRound, Client, FedcoastError
 from fedcoast.integrations.torch.casting import cast, packed
-from fedcoast.rounds.arrays import VOTING_KINDS, BFloat16, UnusableArray, read
+from fedcoast.rounds.arrays import FLOAT_DTYPES, BFloat16, UnusableArray, read
 from fedcoast.rounds.clients import as_client
 from fedcoast.rounds.round import LazyModels, Round
 from fedcoast.rounds.schema import NORMALISATION_STATISTICS, LayerSpec, Model, ModelSchema, schema_of
-from fedcoast.storage.ballot_files import PrunedUpload
+from fedcoast.storage.ballot_files import BallotModel
 
 Planes = dict[str, NDArray[np.uint8]]
 
@@ -51,7 +51,7 @@ def ballot_round(
         except Exception as error:  # as in a round of whole uploads, it costs only this client
             loaders[as_client(key)] = partial(_fail, error)
         else:
-            loaders[as_client(key)] = partial(PrunedUpload, schema, before, planes, "the device")
+            loaders[as_client(key)] = partial(BallotModel, schema, before, planes, "the device")
     return Round(
         number=number,
         start=before,
@@ -61,7 +61,7 @@ def ballot_round(
         buffers=buffers,
         quarantined=quarantined or {},
         metrics=metrics or {},
-        pruned=keep,
+        ballot_keep=keep,
     )
 
 
@@ -83,7 +83,7 @@ def _reduce(schema: ModelSchema, before: Model, starts: _Starts, model: Model, k
     if not all(_usable(entry, given[entry.name]) for entry in schema.entries):
         schema.read(given, before)  # has the words for what is wrong, if it is
     planes = {}
-    for entry in schema.voting:
+    for entry in schema.trainable:
         tensor = _as_tensor(given[entry.name])
         planes[entry.name] = packed(cast(starts.on(entry.name, tensor.device), tensor, keep))
     return planes
@@ -95,8 +95,8 @@ def _usable(entry: LayerSpec, value: object) -> bool:
     except UnusableArray:
         return False
     dense = tensor.layout == torch.strided and not tensor.is_meta
-    alike = tuple(tensor.shape) == entry.shape and str(tensor.dtype) == f"torch.{entry.kind}"
-    return dense and alike and (entry.kind not in VOTING_KINDS or bool(tensor.isfinite().all()))
+    alike = tuple(tensor.shape) == entry.shape and str(tensor.dtype) == f"torch.{entry.dtype}"
+    return dense and alike and (entry.dtype not in FLOAT_DTYPES or bool(tensor.isfinite().all()))
 
 
 def _as_tensor(value: object) -> torch.Tensor:

@@ -72,9 +72,9 @@ class DIGFL(Assessor):
 
     def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
         model = round.read_start(schema)
-        start = pick(model, schema.voting)
+        start = pick(model, schema.trainable)
         slopes = self._gradient(model, schema, round.number)
-        gains = {client: dot(chunks(slopes), chunks(start, pick(local, schema.voting))) for client, local in uploads}
+        gains = {client: dot(chunks(slopes), chunks(start, pick(local, schema.trainable))) for client, local in uploads}
         if self.form == "share":
             return {round.number: _positive_shares(gains)}
         even = dict.fromkeys(gains, 1 / len(gains)) if gains else {}
@@ -85,7 +85,7 @@ class DIGFL(Assessor):
         given = self.utility.gradient(model)
         self.evaluations += 1
         slopes = []
-        for entry in schema.voting:
+        for entry in schema.trainable:
             if entry.name not in given:
                 raise BadSetting(f"the utility's gradient must have every layer; {entry.name!r} is missing")
             slope, _ = read(given[entry.name])

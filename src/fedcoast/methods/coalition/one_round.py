@@ -70,7 +70,7 @@ class OneRound(UtilityAssessor):
     def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
         start = round.read_start(schema)
         history = self._history or _History({name: array.copy() for name, array in start.items()})
-        trained = [entry.name for entry in schema.voting]
+        trained = [entry.name for entry in schema.trainable]
         others = [name for name in start if name not in set(trained)]
         moved: dict[Client, Arrays] = {}
         carried: dict[Client, Arrays] = {}

@@ -167,7 +167,7 @@ class CoAst(Assessor):
         chosen = choose(self.layers, schema)
         if self._schema is None and self.layers == "ends" and not schema.ordered:
             _log.warning("the layers of this model stand in no order, so its ends are not known: all layers count")
-        if round.pruned is not None:
+        if round.ballot_keep is not None:
             self._check_ballots_do(round, chosen)
         plane_layout = PlaneLayout(tuple(entry.size for entry in chosen))
         start = [arithmetic(array) for array in _pick(round.read_start(schema), chosen)]
@@ -249,14 +249,14 @@ class CoAst(Assessor):
         return ThreadPool(self._threads if sum(plane_layout.sizes) >= THREADS_PAY else 1)
 
     def _check_ballots_do(self, round: Round, chosen: Sequence[LayerSpec]) -> None:
-        wholly = self.target not in ("ballot", "pruned") or round.pruned != self.keep
+        wholly = self.target not in ("ballot", "pruned") or round.ballot_keep != self.keep
         sizes = self.target == "pruned" and self.step == "avg"
         raw = self.small == "raw" and any(too_small(entry.size, self.keep) for entry in chosen)
         if wholly or sizes or raw:
             raise BadSetting(
-                f"round {round.number} holds ballots of keep={round.pruned} only; CoAst with keep={self.keep},"
+                f"round {round.number} holds ballots of keep={round.ballot_keep} only; CoAst with keep={self.keep},"
                 f" target={self.target!r}, step={self.step!r}, small={self.small!r} needs the whole uploads."
-                f" Use keep={round.pruned}, target 'ballot' or 'pruned', a step that is a number and small 'one'"
+                f" Use keep={round.ballot_keep}, target 'ballot' or 'pruned', a step that is a number and small 'one'"
             )
 
     def _credit(self, held: Sequence[PendingRound]) -> dict[Client, float]:

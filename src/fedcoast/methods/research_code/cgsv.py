@@ -30,9 +30,10 @@ class CGSVResearchCode(Assessor):
         return {}
 
     def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        start = pick(round.read_start(schema), schema.voting)
-        end = pick(round.read_end(schema), schema.voting)
+        start = pick(round.read_start(schema), schema.trainable)
+        end = pick(round.read_end(schema), schema.trainable)
         credits = {
-            client: cosine(chunks(end, start), chunks(pick(model, schema.voting), start)) for client, model in uploads
+            client: cosine(chunks(end, start), chunks(pick(model, schema.trainable), start))
+            for client, model in uploads
         }
         return {} if self.last_round is None else {round.number: credits}

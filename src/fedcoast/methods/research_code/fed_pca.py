@@ -49,10 +49,10 @@ class FedPCAResearchCode(Assessor):
 
     def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
         codes = {
-            client: research_codes([arithmetic(array) for array in pick(model, schema.voting)])
+            client: research_codes([arithmetic(array) for array in pick(model, schema.trainable)])
             for client, model in uploads
         }
-        size = sum(entry.size for entry in schema.voting)
+        size = sum(entry.size for entry in schema.trainable)
         if size < 4:
             raise BadRound(f"this needs a model of four parameters at least; got {size}")
         if len(codes) < 2:
