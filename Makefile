@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all lint types bench reproduce reproduce-smoke clean
+.PHONY: help install demo test test-all lint types docs bench reproduce reproduce-smoke clean
 
 help:  ## show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -34,6 +34,11 @@ lint: install  ## ruff, and the import contracts
 
 types: install  ## mypy, strict
 	$(BIN)/mypy
+
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: export PYTHONWARNINGS = ignore::DeprecationWarning
+docs: install  ## the documentation site, into build/site; any warning fails
+	$(BIN)/mkdocs build --strict --quiet
 
 bench: install  ## speed, as ratios measured side by side
 	$(BIN)/python -m benchmarks
