@@ -19,7 +19,7 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 
 from fedcoast import METHODS, Recorder, replay
-from fedcoast.reports.assess_rounds import survey
+from fedcoast.reports.assess_rounds import assess_rounds
 from fedcoast.reports.browser import browser
 from fedcoast.reports.following import RunFollower
 from fedcoast.reports.forms import write
@@ -43,7 +43,7 @@ def main() -> None:
         for _ in range(ROUNDS - 2):
             recorder.observe(next(rounds))
         others = {name: METHODS[name].make() for name in ("cosine", "cgsv", "norm")}
-        write(survey(replay(run), None, others, title="Reading digits", budget="100000"), report)
+        write(assess_rounds(replay(run), None, others, title="Reading digits", budget="100000"), report)
         chromium = driver.chromium.launch(executable_path=browser(), args=["--no-sandbox", "--disable-gpu"])
         take_report(chromium, report.as_uri())
         take_live(chromium, run, recorder, rounds)

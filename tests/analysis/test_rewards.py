@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import fixture_a
 from fedcoast import Assessment, BadFile, BadSetting, CoAst, Recorder
 from fedcoast.analysis.rewards import cents, rewards
-from fedcoast.analysis.uncertainty import certainty
+from fedcoast.analysis.uncertainty import uncertainty
 from fedcoast.cli import rewarding
 
 SCORES = {"ann": 600, "bob": 300, "cid": 100, "dan": 0, "eve": -400}
@@ -60,23 +60,23 @@ def test_the_mean_pays_for_the_round_and_not_for_being_asked():
     assert paid.shares == {"ann": Fraction(1, 3), "bob": Fraction(2, 3)}
 
 
-def test_what_is_evened_pays_neither_for_being_asked_nor_for_the_rounds():
+def test_the_adjusted_mean_pays_neither_for_being_asked_nor_for_the_rounds():
     credits = {1: {"ann": 9, "bob": 8}, 2: {"bob": 2, "cid": 1}, 3: {"bob": 2, "cid": 1}}
     scores, seen = {"ann": 9, "bob": 12, "cid": 2, "dan": 0}, {"ann": 1, "bob": 3, "cid": 2, "dan": 0}
-    paid = rewards(Assessment("mine", scores, credits, seen=seen), by="evened")
+    paid = rewards(Assessment("mine", scores, credits, seen=seen), by="adjusted-mean")
     assert [float(paid.scores[client]) for client in scores] == pytest.approx([5, 4, 3, 0])
     assert paid.clients == ("ann", "bob", "cid", "dan")
-    assert paid.options["by"] == "evened"
+    assert paid.options["by"] == "adjusted-mean"
     assert sum(paid.shares.values()) == 1
 
 
-def test_by_what_is_evened_the_total_still_says_who_earned_and_who_did_harm():
+def test_by_the_adjusted_mean_the_total_still_says_who_earned_and_who_did_harm():
     fall = range(40, 0, -1)
     credits = {n: {"ann": 6 * f, "bob": 5 * f, ("late" if f <= 20 else "early"): 0} for n, f in enumerate(fall)}
     scores = {"ann": 6 * sum(fall), "bob": 5 * sum(fall), "late": 0, "early": 0}
     idle = Assessment("mine", scores, credits, seen={"ann": 40, "bob": 40, "late": 20, "early": 20})
     assert idle.evened["late"] > 10 > -10 > idle.evened["early"]  # of it, zero means nothing
-    paid = rewards(idle, by="evened")
+    paid = rewards(idle, by="adjusted-mean")
     assert (paid.shares["late"], paid.shares["early"], paid.negative) == (0, 0, ())
 
 
@@ -89,16 +89,16 @@ def test_clients_that_did_alike_are_paid_alike_whatever_rounding_says(everybody)
         credits = {n: dict(zip("abc", row, strict=False)) for n, row in enumerate(rows)}
         scores = {c: sum(of.get(c, 0) for of in credits.values()) for c in "abc"}
         seen = {c: sum(c in of for of in credits.values()) for c in "abc"}
-        paid = rewards(Assessment("mine", scores, credits, seen=seen), rule="rank", by="evened")
+        paid = rewards(Assessment("mine", scores, credits, seen=seen), rule="rank", by="adjusted-mean")
         assert paid.shares["a"] == paid.shares["b"]
 
 
-def test_what_cannot_be_evened_is_not_paid_for():
+def test_what_cannot_be_adjusted_is_not_paid_for():
     with pytest.raises(BadSetting, match="the scores of mine are no sums of credits"):
-        rewards(ALL, by="evened")
+        rewards(ALL, by="adjusted-mean")
     apart = Assessment("mine", {"ann": 3, "bob": 1}, {1: {"ann": 3}, 2: {"bob": 1}}, seen={"ann": 1, "bob": 1})
     with pytest.raises(BadSetting, match="some clients never met in any round"):
-        rewards(apart, by="evened")
+        rewards(apart, by="adjusted-mean")
 
 
 def test_nothing_earned_is_nothing_to_share():
@@ -118,18 +118,18 @@ def noisy(worths, rounds=40):
 
 def test_who_cannot_be_told_apart_is_paid_alike():
     assessment = noisy({"ann": 5, "bob": 1, "cid": 1})
-    sure = certainty(assessment)
+    sure = uncertainty(assessment)
     assert [set(group) for group in sure.groups] == [{"ann"}, {"bob", "cid"}]
-    paid = rewards(assessment, certainty=sure)
+    paid = rewards(assessment, uncertainty=sure)
     assert paid.shares["bob"] == paid.shares["cid"] < paid.shares["ann"]
     assert sum(paid.shares.values()) == 1
-    assert paid.options["alike_within_groups"] == 0.9
+    assert paid.options["equal_pay_ties"] == 0.9
 
 
 def test_a_negative_score_that_cannot_be_told_from_a_positive_one_is_paid_like_it():
     assessment = noisy({"ann": 5, "bob": 0.15, "cid": 0.15})
     assert min(assessment.scores.values()) < 0 < assessment.scores["bob"] + assessment.scores["cid"]
-    alone, alike = rewards(assessment), rewards(assessment, certainty=certainty(assessment))
+    alone, alike = rewards(assessment), rewards(assessment, uncertainty=uncertainty(assessment))
     assert len(alone.negative) == 1
     assert alike.negative == ()
     assert alike.shares["bob"] == alike.shares["cid"] > 0
@@ -138,12 +138,12 @@ def test_a_negative_score_that_cannot_be_told_from_a_positive_one_is_paid_like_i
 def test_certainty_that_does_not_fit_is_refused():
     assessment = noisy({"ann": 5, "bob": 1})
     with pytest.raises(BadSetting, match="the certainty ranks by total, the rewards pay by mean"):
-        rewards(assessment, by="mean", certainty=certainty(assessment))
+        rewards(assessment, by="mean", uncertainty=uncertainty(assessment))
     with pytest.raises(BadSetting, match="about other clients"):
-        rewards(ALL, certainty=certainty(assessment))
+        rewards(ALL, uncertainty=uncertainty(assessment))
     short = noisy({"ann": 5, "bob": 1}, rounds=4)
     with pytest.raises(BadSetting, match="they need 6 valued rounds or more; there are 4"):
-        rewards(short, certainty=certainty(short))
+        rewards(short, uncertainty=uncertainty(short))
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_what_is_no_budget_is_refused(budget):
     ("options", "said"),
     [
         ({"rule": "lottery"}, "rule must be 'proportional', 'softmax' or 'rank'; got 'lottery'"),
-        ({"by": "size"}, "by must be 'total', 'mean' or 'evened'"),
+        ({"by": "size"}, "by must be 'total', 'mean' or 'adjusted-mean'"),
         ({"temperature": 0}, "temperature must be a number above 0; got 0"),
         ({"temperature": float("nan")}, "temperature must be a number above 0; got nan"),
         ({"floor": -0.1}, "floor must lie between 0 and 1, the share of a client; got -0.1"),
@@ -277,7 +277,10 @@ def test_names_in_a_saved_answer_keep_their_line_ends(tmp_path, form):
 
 
 def test_the_command_refuses_what_the_function_refuses(run, tmp_path):
-    for options, said in ((("--budget", "1.001"), "two decimals"), (("--alike",), "they need 15 valued rounds")):
+    for options, said in (
+        (("--budget", "1.001"), "two decimals"),
+        (("--equal-pay-ties",), "they need 15 valued rounds"),
+    ):
         done = asked(run, *options)
         assert isinstance(done.exception, BadSetting)
         assert said in str(done.exception)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedcoast import Assessment, BadSetting, CoAst
-from fedcoast.analysis.uncertainty import certainty
+from fedcoast.analysis.uncertainty import uncertainty
 from fedcoast.methods import METHODS
 from federations import federation, show
 
@@ -36,7 +36,7 @@ def three():
 
 
 def test_scores_lie_in_the_middle_of_their_intervals(three):
-    sure = certainty(three)
+    sure = uncertainty(three)
     for client, (low, high) in sure.intervals.items():
         assert low < three.scores[client] < high
         assert (low + high) / 2 == pytest.approx(three.scores[client])
@@ -44,12 +44,12 @@ def test_scores_lie_in_the_middle_of_their_intervals(three):
 
 
 def test_who_is_far_above_is_told_apart_and_who_ties_is_not(three):
-    sure = certainty(three)
+    sure = uncertainty(three)
     assert sure.clients[0] == "a"
     assert [set(group) for group in sure.groups] == [{"a"}, {"b", "c"}]
     assert sure.rank_intervals == {"a": (1, 1), "b": (2, 3), "c": (2, 3)}
-    assert sure.above[0].tolist() == [0.5, 1, 1]
-    assert 0.05 < sure.above[1, 2] < 0.95
+    assert sure.prob_above[0].tolist() == [0.5, 1, 1]
+    assert 0.05 < sure.prob_above[1, 2] < 0.95
     second, third = sure.clients[1:]
     assert sure.rounds_to_settle["a", second] == 0
     assert sure.rounds_to_settle[second, third] >= 1
@@ -57,27 +57,27 @@ def test_who_is_far_above_is_told_apart_and_who_ties_is_not(three):
 
 def test_a_higher_level_gives_wider_intervals(three):
     for client in "abc":
-        narrow, wide = certainty(three, level=0.5).intervals[client], certainty(three, level=0.99).intervals[client]
+        narrow, wide = uncertainty(three, level=0.5).intervals[client], uncertainty(three, level=0.99).intervals[client]
         assert wide[0] < narrow[0] < narrow[1] < wide[1]
 
 
 def test_blocks_cover_what_neighbouring_rounds_share():
     table = np.random.default_rng(0).normal(size=(40, 2))
-    assert certainty(assessed(table)).block == 3
-    assert certainty(assessed(table, {"horizon": 6})).block == 7
-    assert certainty(assessed(table, {"horizon": 6, "past": 0})).block == 7
-    assert certainty(assessed(table, {"horizon": 3, "past": 0.5})).block == 7  # one's future may be another's past
-    assert certainty(assessed(table, {"horizon": "far"})).block == 3
+    assert uncertainty(assessed(table)).block == 3
+    assert uncertainty(assessed(table, {"horizon": 6})).block == 7
+    assert uncertainty(assessed(table, {"horizon": 6, "past": 0})).block == 7
+    assert uncertainty(assessed(table, {"horizon": 3, "past": 0.5})).block == 7  # one's future may be another's past
+    assert uncertainty(assessed(table, {"horizon": "far"})).block == 3
 
 
 def test_too_few_rounds_give_no_interval_and_say_so():
-    sure = certainty(assessed(np.ones((8, 2)), {"horizon": 2}))
+    sure = uncertainty(assessed(np.ones((8, 2)), {"horizon": 2}))
     assert sure.intervals == {"a": None, "b": None}
-    assert sure.mean_intervals == sure.evened_intervals == {"a": None, "b": None}
+    assert sure.mean_intervals == sure.adjusted_intervals == {"a": None, "b": None}
     assert sure.rank_intervals == {"a": (1, 2), "b": (1, 2)}
     assert (sure.groups, sure.unknown) == ((), ("a", "b"))
     assert sure.rounds_to_settle == {("a", "b"): None}
-    assert np.isnan(sure.above).all()
+    assert np.isnan(sure.prob_above).all()
     assert sure.note == "no intervals: they need 9 valued rounds or more; there are 8"
     assert "they need 9 valued rounds" in str(sure)
     assert json.loads(sure.to_json())["above"] == [[None, None], [None, None]]
@@ -86,7 +86,7 @@ def test_too_few_rounds_give_no_interval_and_say_so():
 def test_a_newcomer_has_no_interval_and_does_not_blur_the_others(three):
     table = np.random.default_rng(0).normal(size=(40, 3)) + np.array([5, 0, 9])
     table[:38, 2] = np.nan
-    sure = certainty(assessed(table))
+    sure = uncertainty(assessed(table))
     assert sure.unknown == ("c",)
     assert sure.groups == (("a",), ("b",))
     assert sure.rank_intervals == {"a": (1, 2), "b": (2, 3), "c": (1, 3)}
@@ -96,47 +96,47 @@ def test_a_newcomer_has_no_interval_and_does_not_blur_the_others(three):
 def test_the_mean_does_not_reward_being_asked_more_often():
     table = np.random.default_rng(0).normal(size=(60, 2)) + np.array([4, 3])
     table[::2, 0] = np.nan
-    by_total, by_mean = (certainty(assessed(table), by=by) for by in ("total", "mean"))
+    by_total, by_mean = (uncertainty(assessed(table), by=by) for by in ("total", "mean"))
     assert (by_total.clients, by_mean.clients) == (("b", "a"), ("a", "b"))
-    assert by_total.above[0, 1] > 0.95
-    assert by_mean.above[0, 1] > 0.95
+    assert by_total.prob_above[0, 1] > 0.95
+    assert by_mean.prob_above[0, 1] > 0.95
     assert by_total.intervals == by_mean.intervals
     assert by_mean.values["a"] == pytest.approx(np.nanmean(table[:, 0]))
     assert by_mean.coverage == {"a": 0.5, "b": 1}
 
 
-def test_what_is_evened_does_not_reward_the_rounds_that_a_client_was_in():
+def test_the_adjusted_mean_does_not_reward_the_rounds_that_a_client_was_in():
     fall = np.linspace(20, 0, 60)[:, None]  # the first rounds give more to everybody
     table = np.random.default_rng(0).normal(size=(60, 3)) + fall + np.array([3, 2, 0])
     table[:30, 0] = np.nan
-    by_mean, by_evened = (certainty(assessed(table), by=by) for by in ("mean", "evened"))
+    by_mean, by_adjusted = (uncertainty(assessed(table), by=by) for by in ("mean", "adjusted-mean"))
     assert by_mean.clients[-1] == "a"
-    assert by_evened.clients == ("a", "b", "c")
-    assert by_evened.groups == (("a",), ("b",), ("c",))
-    assert by_evened.values == pytest.approx(assessed(table).evened)
-    for client, (low, high) in by_evened.evened_intervals.items():
-        assert by_mean.evened_intervals[client] == pytest.approx((low, high))
-        assert (low + high) / 2 == pytest.approx(by_evened.values[client])
-    assert f"{by_evened.values['a']:,.6g}" in str(by_evened)
-    assert json.loads(by_evened.to_json())["evened_intervals"][0] == list(by_evened.evened_intervals["a"])
+    assert by_adjusted.clients == ("a", "b", "c")
+    assert by_adjusted.groups == (("a",), ("b",), ("c",))
+    assert by_adjusted.values == pytest.approx(assessed(table).evened)
+    for client, (low, high) in by_adjusted.adjusted_intervals.items():
+        assert by_mean.adjusted_intervals[client] == pytest.approx((low, high))
+        assert (low + high) / 2 == pytest.approx(by_adjusted.values[client])
+    assert f"{by_adjusted.values['a']:,.6g}" in str(by_adjusted)
+    assert json.loads(by_adjusted.to_json())["adjusted_intervals"][0] == list(by_adjusted.adjusted_intervals["a"])
 
 
-def test_where_everybody_was_always_there_what_is_evened_is_the_mean(three):
-    by_mean, by_evened = (certainty(three, by=by) for by in ("mean", "evened"))
-    assert by_evened.groups == by_mean.groups
+def test_where_everybody_was_always_there_the_adjusted_mean_is_the_mean(three):
+    by_mean, by_adjusted = (uncertainty(three, by=by) for by in ("mean", "adjusted-mean"))
+    assert by_adjusted.groups == by_mean.groups
     for client in "abc":
-        assert by_evened.evened_intervals[client] == pytest.approx(by_mean.mean_intervals[client])
+        assert by_adjusted.adjusted_intervals[client] == pytest.approx(by_mean.mean_intervals[client])
 
 
-def test_clients_that_never_met_the_others_are_not_compared_by_what_is_evened():
+def test_clients_that_never_met_the_others_are_not_compared_by_the_adjusted_mean():
     table = np.random.default_rng(0).normal(size=(80, 5)) + np.array([9, 6, 3, 0, 0])
     table[::2, :3] = np.nan
     table[1::2, 3:] = np.nan
-    by_evened, by_total = (certainty(assessed(table), by=by) for by in ("evened", "total"))
-    assert set(by_evened.unknown) == {"d", "e"}
-    assert by_evened.groups == (("a",), ("b",), ("c",))
-    assert by_total.evened_intervals["d"] is None
-    assert by_total.intervals["d"] == pytest.approx(by_evened.intervals["d"])
+    by_adjusted, by_total = (uncertainty(assessed(table), by=by) for by in ("adjusted-mean", "total"))
+    assert set(by_adjusted.unknown) == {"d", "e"}
+    assert by_adjusted.groups == (("a",), ("b",), ("c",))
+    assert by_total.adjusted_intervals["d"] is None
+    assert by_total.intervals["d"] == pytest.approx(by_adjusted.intervals["d"])
     assert by_total.unknown == ()
 
 
@@ -144,19 +144,19 @@ def test_clients_that_met_others_in_one_round_alone_are_not_surely_above_them():
     table = np.random.default_rng(0).normal(size=(60, 4))
     table[30:, :2] = table[:30, 2:] = np.nan
     table[15, 2] = 0.5
-    assert len(certainty(assessed(table), by="evened").unknown) == 4
-    assert certainty(assessed(table)).unknown == ()
+    assert len(uncertainty(assessed(table), by="adjusted-mean").unknown) == 4
+    assert uncertainty(assessed(table)).unknown == ()
 
 
-@pytest.mark.parametrize("by", ["mean", "evened"])
+@pytest.mark.parametrize("by", ["mean", "adjusted-mean"])
 def test_a_client_that_was_never_seen_ranks_last_per_round(by):
     table = np.random.default_rng(0).normal(size=(30, 3)) - 5
     table[:, 1] = np.nan
-    sure = certainty(assessed(table), by=by)
+    sure = uncertainty(assessed(table), by=by)
     assert sure.clients[-1] == "b"
     assert sure.intervals["b"] is None
-    assert sure.evened_intervals["b"] is None
-    assert sure.evened_intervals["a"] is not None
+    assert sure.adjusted_intervals["b"] is None
+    assert sure.adjusted_intervals["a"] is not None
 
 
 def test_only_rounds_that_the_scores_count_matter():
@@ -165,20 +165,20 @@ def test_only_rounds_that_the_scores_count_matter():
     whole = assessed(table)
     late = assessed(table[10:])
     window = replace(whole, scores=late.scores, seen=late.seen, settings={"rounds": [10, None]})
-    assert certainty(window).intervals == certainty(late).intervals
-    assert certainty(window).rounds == 30
+    assert uncertainty(window).intervals == uncertainty(late).intervals
+    assert uncertainty(window).rounds == 30
 
 
 def test_scores_that_are_no_sums_have_no_intervals(three):
-    sure = certainty(replace(three, method="cgsv", scores={"a": 0.5, "b": 0.3, "c": 0.2}))
+    sure = uncertainty(replace(three, method="cgsv", scores={"a": 0.5, "b": 0.3, "c": 0.2}))
     assert sure.note == "no intervals: the scores of cgsv are no sums of its credits"
     assert set(sure.intervals.values()) == {None}
 
 
 def test_the_same_seed_gives_the_same_answer(three):
-    assert certainty(three, seed=3) == certainty(three, seed=3)
-    assert certainty(three, seed=3).to_json() == certainty(three, seed=3).to_json()
-    assert certainty(three, seed=3).intervals != certainty(three, seed=4).intervals
+    assert uncertainty(three, seed=3) == uncertainty(three, seed=3)
+    assert uncertainty(three, seed=3).to_json() == uncertainty(three, seed=3).to_json()
+    assert uncertainty(three, seed=3).intervals != uncertainty(three, seed=4).intervals
 
 
 def test_the_order_of_the_clients_does_not_matter(three):
@@ -187,13 +187,13 @@ def test_the_order_of_the_clients_does_not_matter(three):
         scores={c: three.scores[c] for c in "cab"},
         credits={n: {c: of[c] for c in "bca"} for n, of in three.credits.items()},
     )
-    assert certainty(mixed) == certainty(three)
+    assert uncertainty(mixed) == uncertainty(three)
 
 
 def test_twins_cannot_be_told_apart_however_long_one_looks():
     one = np.random.default_rng(0).normal(size=40)
-    sure = certainty(assessed(np.stack([one, one], axis=1)))
-    assert sure.above.tolist() == [[0.5, 0.5], [0.5, 0.5]]
+    sure = uncertainty(assessed(np.stack([one, one], axis=1)))
+    assert sure.prob_above.tolist() == [[0.5, 0.5], [0.5, 0.5]]
     assert sure.groups == (("a", "b"),)
     assert sure.rounds_to_settle == {("a", "b"): math.inf}
     assert json.loads(sure.to_json())["rounds_to_settle"] == ["never"]
@@ -202,7 +202,7 @@ def test_twins_cannot_be_told_apart_however_long_one_looks():
 
 @pytest.mark.parametrize("assessment", [Assessment("mine", {}), Assessment("mine", {"a": 0}, seen={"a": 0})])
 def test_an_answer_without_credits_is_no_error(assessment):
-    sure = certainty(assessment)
+    sure = uncertainty(assessment)
     assert sure.groups == ()
     assert sure.note
     assert json.loads(sure.to_json())["rounds"] == 0
@@ -210,7 +210,7 @@ def test_an_answer_without_credits_is_no_error(assessment):
 
 
 def test_a_lone_client_is_a_group(three):
-    sure = certainty(assessed(np.random.default_rng(0).normal(size=(20, 1))))
+    sure = uncertainty(assessed(np.random.default_rng(0).normal(size=(20, 1))))
     assert (sure.groups, sure.rank_intervals) == ((("a",),), {"a": (1, 1)})
 
 
@@ -223,20 +223,20 @@ def test_a_lone_client_is_a_group(three):
         ({"level": "0.9"}, "level must lie between 0 and 1"),
         ({"draws": 10}, "draws must be an integer of at least 100; got 10"),
         ({"seed": -1}, "seed must be an integer of at least 0; got -1"),
-        ({"by": "median"}, "by must be 'total', 'mean' or 'evened'"),
+        ({"by": "median"}, "by must be 'total', 'mean' or 'adjusted-mean'"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(three, options, said):
     with pytest.raises(BadSetting, match=said):
-        certainty(three, **options)
+        uncertainty(three, **options)
 
 
 def test_nothing_of_it_can_be_changed(three):
-    sure = certainty(three)
+    sure = uncertainty(three)
     with pytest.raises(FrozenInstanceError):
         sure.level = 1
     with pytest.raises(ValueError, match="read-only"):
-        sure.above[0, 0] = 1
+        sure.prob_above[0, 0] = 1
 
 
 def test_the_table_shows_names_as_text_and_fits_a_terminal(three):
@@ -247,7 +247,7 @@ def test_the_table_shows_names_as_text_and_fits_a_terminal(three):
         credits={n: {rude if c == "a" else c: x for c, x in of.items()} for n, of in three.credits.items()},
         seen={rude if c == "a" else c: 40 for c in "abc"},
     )
-    text = str(certainty(renamed))
+    text = str(uncertainty(renamed))
     assert r"\x1b[2J[bold]boo[/bold]" in text
     assert "\x1b[2J" not in text
     assert "90% interval" in text
@@ -255,17 +255,17 @@ def test_the_table_shows_names_as_text_and_fits_a_terminal(three):
 
 
 def test_json_has_everything_in_the_order_of_the_ranking(three):
-    sure = certainty(three)
+    sure = uncertainty(three)
     data = json.loads(sure.to_json())
     assert (data["format"], data["version"], data["level"], data["block"]) == ("fedcoast-certainty", 1, 0.9, 3)
     assert [client["name"] for client in data["clients"]] == list(sure.clients)
     assert [tuple(interval) for interval in data["intervals"]] == [sure.intervals[c] for c in sure.clients]
     assert data["groups"] == [[0], [1, 2]]
-    assert data["above"] == pytest.approx(sure.above, abs=1e-4)
+    assert data["above"] == pytest.approx(sure.prob_above, abs=1e-4)
 
 
 def test_a_real_assessment_of_coast_can_be_asked():
-    sure = certainty(show(CoAst(keep=0.5), federation(rounds=24)))
+    sure = uncertainty(show(CoAst(keep=0.5), federation(rounds=24)))
     assert (sure.rounds, sure.block) == (22, 5)
     assert all(interval is not None for interval in sure.intervals.values())
 
@@ -273,6 +273,6 @@ def test_a_real_assessment_of_coast_can_be_asked():
 @pytest.mark.parametrize("method", ["coast", "cosine", "norm", "cgsv", "chance", "constant"])
 def test_every_kind_of_method_gets_an_answer_or_a_reason(method):
     assessment = show(METHODS[method].make(), federation(rounds=12))
-    sure = certainty(assessment, draws=100)
+    sure = uncertainty(assessment, draws=100)
     assert bool(sure.note) == all(interval is None for interval in sure.intervals.values())
     assert set(sure.clients) == set(assessment.clients)

@@ -10,9 +10,9 @@ import time
 
 import pytest
 
-from accounts import RIGHT_TO_LEFT, SCRIPT
 from fedcoast import Recorder
 from federations import federation
+from report_samples import RIGHT_TO_LEFT, SCRIPT
 
 pytestmark = pytest.mark.slow
 

@@ -6,13 +6,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from accounts import MADE, RIGHT_TO_LEFT, SCRIPT, large, nasty
 from fedcoast.methods import Cosine
-from fedcoast.reports.assess_rounds import survey
+from fedcoast.reports.assess_rounds import assess_rounds
 from fedcoast.reports.forms import write
 from fedcoast.reports.page import page as to_page
 from fedcoast.reports.plots import FIGURES
 from federations import federation, with_upload
+from report_samples import MADE, RIGHT_TO_LEFT, SCRIPT, large, nasty
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +24,7 @@ def record():
     rounds = federation(rounds=30, clients=("ann", "bob", "cid", "dan"))
     bad = {name: array * np.nan for name, array in rounds[2].local["bob"].items()}
     rounds[2] = with_upload(rounds[2], "bob", bad)
-    return survey(rounds, None, {"cosine": Cosine()}, title="small", budget="1000", made=MADE)
+    return assess_rounds(rounds, None, {"cosine": Cosine()}, title="small", budget="1000", made=MADE)
 
 
 @pytest.fixture(scope="module")
@@ -65,14 +65,14 @@ def test_the_report_opens_from_disk_without_a_network_and_without_a_complaint(vi
 def test_the_right_numbers_are_in_the_right_order(visit, report, record):
     page = visit(report)
     assert names(page) == list(record.assessment.ranking)
-    assert [number(text) for text in column(page, "score")] == [s.score for s in record.standings]
-    assert [int(text) for text in column(page, "rank")] == [s.rank for s in record.standings]
+    assert [number(text) for text in column(page, "score")] == [s.score for s in record.summaries]
+    assert [int(text) for text in column(page, "rank")] == [s.rank for s in record.summaries]
     assert page.locator(".lead").inner_text().startswith("Most was contributed by ann")
     drawn(page)
     labels = page.locator("#figure-ranking .ytick text").all_text_contents()
     assert labels == list(record.assessment.ranking)
     points = page.locator("#figure-ranking").evaluate("e => e.data.flatMap(t => t.x.map((x, i) => [t.y[i], x]))")
-    assert [x for _, x in sorted(points)] == [s.score for s in record.standings]
+    assert [x for _, x in sorted(points)] == [s.score for s in record.summaries]
 
 
 def test_every_plot_draws(visit, report):
@@ -88,7 +88,7 @@ def test_every_plot_draws(visit, report):
 
 def test_hovering_shows_the_numbers(visit, report, record):
     page = drawn(visit(report))
-    best = record.standings[0]
+    best = record.summaries[0]
     page.locator("#figure-ranking").scroll_into_view_if_needed()
     point = page.locator("#figure-ranking .scatterlayer .point").first.bounding_box()
     page.mouse.move(point["x"] + point["width"] / 2, point["y"] + point["height"] / 2)
@@ -169,7 +169,7 @@ def test_a_phone_has_no_sideways_scrolling_of_the_page(visit, report):
 
 def test_very_long_names_leave_room_for_the_numbers(visit, tmp_path):
     clients = ("x" * 180, "A hospital trust " * 8, "ann")
-    write(survey(federation(rounds=12, clients=clients), title="y" * 150), tmp_path / "long.html")
+    write(assess_rounds(federation(rounds=12, clients=clients), title="y" * 150), tmp_path / "long.html")
     page = drawn(visit((tmp_path / "long.html").as_uri(), **PHONE), "ranking", "heat-map")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.locator("#figure-heat-map .heatmaplayer image").bounding_box()["width"] > 180
@@ -238,7 +238,7 @@ def test_names_that_would_do_harm_are_text_everywhere(visit, tmp_path):
     )
     assert page.complaints == []
     assert page.locator("img").count() == 0
-    assert sorted(names(page)) == sorted(standing.name for standing in record.standings)
+    assert sorted(names(page)) == sorted(summary.name for summary in record.summaries)
     labels = page.locator("#figure-ranking .ytick text").all_text_contents()
     assert SCRIPT in labels
     assert any(RIGHT_TO_LEFT in label for label in labels)

@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from fedcoast import METHODS, BadSetting, Recorder
-from fedcoast.cli.comparing import chosen, compare
+from fedcoast.cli.comparing import compare, method_names
 from fedcoast.rounds.clients import client_to_json
 from federations import federation
 
@@ -90,8 +90,8 @@ def test_bad_uploads_may_stop_a_method(tmp_path):
 
 
 def test_names_are_taken_once():
-    assert chosen("norm, norm,cosine") == ["norm", "cosine"]
-    assert chosen(" all ") == list(METHODS)
+    assert method_names("norm, norm,cosine") == ["norm", "cosine"]
+    assert method_names(" all ") == list(METHODS)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fedcoast import Assessment
 from fedcoast.analysis.rewards import rewards
-from fedcoast.analysis.uncertainty import certainty
+from fedcoast.analysis.uncertainty import uncertainty
 from fedcoast.stats.apportionment import apportion, split
 from strategies import steady
 
@@ -107,8 +107,8 @@ def test_whoever_cannot_be_told_apart_gets_the_same(worths, seed, rule):
     credits = {n: {place: float(w + 2 * rng.normal()) for place, w in enumerate(worths)} for n in range(15)}
     scores = {place: sum(of[place] for of in credits.values()) for place in range(len(worths))}
     assessment = Assessment("mine", scores, credits, seen=dict.fromkeys(scores, 15))
-    sure = certainty(assessment, draws=100)
-    paid = rewards(assessment, rule=rule, certainty=sure, everyone=True)
+    sure = uncertainty(assessment, draws=100)
+    paid = rewards(assessment, rule=rule, uncertainty=sure, everyone=True)
     for group in sure.groups:
         assert len({paid.shares[client] for client in group}) == 1
     for one, other in zip(sure.groups, sure.groups[1:], strict=False):

@@ -31,8 +31,8 @@ def test_a_run_is_followed_as_it_grows(tmp_path):
     assert not follower.catch_up()
     record(tmp_path / "run", rounds[3:])
     assert follower.catch_up()
-    assert follower.account().assessment == show(CoAst(), rounds)
-    assert follower.account().title == "run"
+    assert follower.report().assessment == show(CoAst(), rounds)
+    assert follower.report().title == "run"
 
 
 def test_a_run_that_has_not_begun_is_waited_for(tmp_path):
@@ -57,7 +57,7 @@ def test_a_run_that_is_begun_anew_is_followed_anew(tmp_path):
     fresh = federation(seed=1, rounds=5, clients=("x", "y"))
     record(tmp_path / "run", fresh)
     assert follower.catch_up()
-    assert follower.account().assessment == show(CoAst(), fresh)
+    assert follower.report().assessment == show(CoAst(), fresh)
 
 
 def test_a_run_begun_anew_with_more_rounds_between_two_looks_is_not_mixed_up(tmp_path):
@@ -68,7 +68,7 @@ def test_a_run_begun_anew_with_more_rounds_between_two_looks_is_not_mixed_up(tmp
     fresh = federation(seed=1, rounds=9, clients=("x", "y"))
     record(tmp_path / "run", fresh)
     follower.catch_up()
-    assert follower.account().assessment == show(CoAst(), fresh)
+    assert follower.report().assessment == show(CoAst(), fresh)
 
 
 def test_rounds_recorded_anew_in_the_same_folder_are_followed_anew(tmp_path):
@@ -79,7 +79,7 @@ def test_rounds_recorded_anew_in_the_same_folder_are_followed_anew(tmp_path):
     fresh = federation(seed=1, rounds=5)
     record(tmp_path / "run", fresh)
     follower.catch_up()
-    assert follower.account().assessment == show(CoAst(), fresh)
+    assert follower.report().assessment == show(CoAst(), fresh)
 
 
 def test_old_rounds_may_be_thrown_away(tmp_path):
@@ -90,7 +90,7 @@ def test_old_rounds_may_be_thrown_away(tmp_path):
     shutil.rmtree(tmp_path / "run" / "rounds" / "0000000001")
     record(tmp_path / "run", rounds[6:])
     follower.catch_up()
-    assert follower.account().assessment == show(CoAst(), rounds)
+    assert follower.report().assessment == show(CoAst(), rounds)
 
 
 def test_a_broken_round_is_told_and_tried_again(tmp_path):
@@ -119,16 +119,16 @@ def test_a_long_run_is_read_piece_by_piece(tmp_path):
     assert not follower.catch_up(patience=-1)
 
 
-def test_what_the_run_says_of_itself_is_in_the_account(tmp_path):
+def test_what_the_run_says_of_itself_is_in_the_report(tmp_path):
     planted = [
         {"client": {"name": name, "type": "str"}, "value": v} for name, v in (("ann", 3), ("bob", 2), ("cid", 1))
     ]
     record(tmp_path / "run", federation(rounds=6), planted=planted, dataset="toy")
     follower = RunFollower(tmp_path / "run")
     follower.catch_up()
-    account = follower.account()
-    assert account.facts["dataset"] == "toy"
-    assert sorted(standing.planted for standing in account.standings) == [1, 2, 3]
+    report = follower.report()
+    assert report.facts["dataset"] == "toy"
+    assert sorted(summary.planted for summary in report.summaries) == [1, 2, 3]
 
 
 def test_a_planted_order_that_is_none_is_told(tmp_path):

@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from accounts import MADE, SCRIPT, small
 from fedcoast.analysis.health import Health
-from fedcoast.reports.assess_rounds import survey
+from fedcoast.reports.assess_rounds import assess_rounds
 from fedcoast.reports.following import RunFollower
 from fedcoast.reports.forms import to_json
 from fedcoast.reports.markdown import markdown
@@ -15,6 +14,7 @@ from fedcoast.reports.page import page, poster, view
 from fedcoast.reports.terminal import screen
 from fedcoast.rounds.unmoved import with_unmoved
 from health import dying, of_before, record
+from report_samples import MADE, SCRIPT, small
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +23,7 @@ def _no_waiting_for_the_disk(monkeypatch):
 
 
 def reported(lost, **options):
-    return survey(with_unmoved(dying(lost, **options)), title="a run", made=MADE)
+    return assess_rounds(with_unmoved(dying(lost, **options)), title="a run", made=MADE)
 
 
 def test_the_warning_stands_near_the_top_of_the_page():
@@ -62,11 +62,11 @@ def test_where_nothing_is_known_nothing_is_shown():
 
 
 def test_names_of_layers_are_escaped_in_every_form():
-    account = reported([0, 3, 5], layer=SCRIPT + "|*b*")
-    text = page(account)
+    report = reported([0, 3, 5], layer=SCRIPT + "|*b*")
+    text = page(report)
     assert SCRIPT not in text
     assert "50% of &lt;script&gt;alert(1)&lt;/script&gt;|*b* was moved by nobody" in text
-    assert r"50% of &lt;script&gt;alert(1)&lt;/script&gt;\|\*b\* was moved" in markdown(account)
+    assert r"50% of &lt;script&gt;alert(1)&lt;/script&gt;\|\*b\* was moved" in markdown(report)
 
 
 def test_of_very_many_layers_the_worst_are_shown_and_that_is_said():
@@ -94,10 +94,10 @@ def test_a_run_that_is_followed_shows_its_health_as_it_grows(tmp_path):
     rounds = dying([0, 0, 3, 4])
     follower = RunFollower(record(tmp_path / "run", rounds[:2]))
     follower.catch_up()
-    assert 'class="warning"' not in view(follower.account())["summary"]
+    assert 'class="warning"' not in view(follower.report())["summary"]
     record(tmp_path / "run", rounds[2:])
     follower.catch_up()
-    assert "40% of body was moved by nobody in round 4" in view(follower.account())["summary"]
+    assert "40% of body was moved by nobody in round 4" in view(follower.report())["summary"]
     out = io.StringIO()
     Console(file=out, width=200).print(screen(follower))
     assert "40% of body was moved by nobody in round 4" in out.getvalue()
@@ -106,5 +106,5 @@ def test_a_run_that_is_followed_shows_its_health_as_it_grows(tmp_path):
 def test_of_an_older_recording_that_is_followed_the_last_round_is_known(tmp_path):
     follower = RunFollower(of_before(record(tmp_path / "run", dying([0, 0, 4]))))
     follower.catch_up()
-    assert follower.account().health.shares == {1: None, 2: None, 3: {"body": 0.4, "head": 0.0}}
-    assert "earlier rounds do not tell" in follower.account().health.warning()
+    assert follower.report().health.shares == {1: None, 2: None, 3: {"body": 0.4, "head": 0.0}}
+    assert "earlier rounds do not tell" in follower.report().health.warning()

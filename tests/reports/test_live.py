@@ -127,7 +127,7 @@ def test_a_state_that_cannot_be_shown_is_logged_and_the_next_one_is_shown(tmp_pa
         with served(tmp_path / "run") as port:
             eventually(lambda: seen(port)["status"]["text"] == "Live: round 4")
             with monkeypatch.context() as broken:
-                broken.setattr(live, "view", lambda account: 1 / 0)
+                broken.setattr(live, "view", lambda report: 1 / 0)
                 recorder.observe(rounds[4])
                 eventually(lambda: "cannot be shown" in caplog.text)
             assert seen(port)["status"]["text"] == "Live: round 4"

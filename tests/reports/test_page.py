@@ -12,18 +12,18 @@ import numpy as np
 import pytest
 from plotly.offline import get_plotlyjs
 
-from accounts import MADE, NASTY, RIGHT_TO_LEFT, SCRIPT, large, nasty, small
 from fedcoast import Assessment, BadSetting
 from fedcoast.errors import MissingExtra
 from fedcoast.methods import CGSV, Cosine
 from fedcoast.reports import browser, plots
-from fedcoast.reports.assess_rounds import conclude, survey
+from fedcoast.reports.assess_rounds import assess_rounds, build_report
 from fedcoast.reports.forms import to_csv, to_json, write
 from fedcoast.reports.markdown import markdown
 from fedcoast.reports.page import live_page, page, plotly_js, view
 from fedcoast.reports.palette import LINES, NAMED, partners
-from fedcoast.reports.report_data import account
+from fedcoast.reports.report_data import report_data
 from federations import federation, with_upload
+from report_samples import MADE, NASTY, RIGHT_TO_LEFT, SCRIPT, large, nasty, small
 
 PLOTLY = "79542150855a52c567260e3137095dbe2b744e6d702a5cabe67da246942fba7a"  # plotly.js-cartesian-dist-min 4.1.1
 VOID = {"meta", "input", "img", "br", "link", "hr"}
@@ -79,7 +79,7 @@ def record():
     bad = {name: array * np.nan for name, array in rounds[2].local["bob"].items()}
     rounds[2] = with_upload(rounds[2], "bob", bad)
     truth = {"ann": 4, "bob": 3, "cid": 2, "dan": 1}
-    return survey(rounds, None, {"cosine": Cosine()}, truth=truth, title="small", budget="1000", made=MADE)
+    return assess_rounds(rounds, None, {"cosine": Cosine()}, truth=truth, title="small", budget="1000", made=MADE)
 
 
 @pytest.fixture(scope="module")
@@ -115,8 +115,8 @@ def test_the_table_has_the_right_numbers_in_the_right_order(record, text):
     head, *rows = Reader(text).rows["ranking-table"]
     assert head[:3] == ["rank", "client", "score"]
     assert [row[1] for row in rows] == list(record.assessment.ranking)
-    assert [float(row[2].replace("−", "-").replace(",", "")) for row in rows] == [s.score for s in record.standings]
-    assert [row[head.index("planted rank")] for row in rows] == [str(s.planted) for s in record.standings]
+    assert [float(row[2].replace("−", "-").replace(",", "")) for row in rows] == [s.score for s in record.summaries]
+    assert [row[head.index("planted rank")] for row in rows] == [str(s.planted) for s in record.summaries]
     paid = [round(100 * float(row[head.index("amount")].replace(",", ""))) for row in rows]
     assert sum(paid) == 100_000
 
@@ -177,15 +177,15 @@ def test_one_client_and_equal_clients_have_a_page_too():
     assert "Who is above whom" not in Reader(page(small(clients=("ann",)))).heads
     assert "Who is above whom" in Reader(page(small(clients=("ann", "bob")))).heads
     same = Assessment("coast", {"a": 0, "b": 0}, {1: {"a": 0, "b": 0}}, seen={"a": 1, "b": 1})
-    assert Reader(page(conclude(same))).open == []
+    assert Reader(page(build_report(same))).open == []
 
 
 def test_an_assessment_of_nobody_has_a_page_too():
-    assert Reader(page(conclude(Assessment("coast", {})))).open == []
+    assert Reader(page(build_report(Assessment("coast", {})))).open == []
 
 
 def test_a_method_whose_scores_are_no_sums_says_so():
-    text = page(survey(federation(rounds=12), CGSV(), made=MADE))
+    text = page(assess_rounds(federation(rounds=12), CGSV(), made=MADE))
     assert "no sums" in text
 
 
@@ -241,10 +241,10 @@ def test_a_thousand_clients_and_rounds_stay_small_and_nobody_is_missing():
     text = page(record)
     assert len(text.encode()) < 15e6
     (_, *shown), (_, *others) = (Reader(text).rows[name] for name in ("ranking-table", "ranking-others"))
-    assert [row[1] for row in shown[:15] + others + shown[15:]] == [standing.name for standing in record.standings]
+    assert [row[1] for row in shown[:15] + others + shown[15:]] == [summary.name for summary in record.summaries]
     seen = json.loads(Reader(text).scripts[0])
     sums = np.frombuffer(base64.b64decode(seen["lines"]["sums"]), "<f4").reshape(1000, -1)
-    assert np.allclose(sums[:, -1], [standing.score for standing in record.standings])
+    assert np.allclose(sums[:, -1], [summary.score for summary in record.summaries])
     assert "rounds share a column, which shows their mean" in text
     assert "places 16–80, mean" in seen["figures"]["heat-map"]["layout"]["yaxis"]["ticktext"]
 
@@ -293,7 +293,7 @@ def test_markdown_has_the_ranking_and_escapes_names():
 def test_no_name_begins_a_row_of_its_own_in_csv():
     names = ["evil\r=1+1", "evil\n=1+1", "ann"]
     scores = dict(zip(names, (3, 2, 1), strict=True))
-    told = account(Assessment("mine", scores, {1: scores}, seen=dict.fromkeys(names, 1)))
+    told = report_data(Assessment("mine", scores, {1: scores}, seen=dict.fromkeys(names, 1)))
     rows = list(csv.reader(io.StringIO(to_csv(told), newline="")))
     assert [row[0] for row in rows] == ["client", *names]
 
@@ -301,8 +301,8 @@ def test_no_name_begins_a_row_of_its_own_in_csv():
 def test_csv_has_the_assessment_and_what_the_report_adds(record):
     rows = list(csv.DictReader(io.StringIO(to_csv(record))))
     assert [row["client"] for row in rows] == list(record.assessment.ranking)
-    assert [float(row["score"]) for row in rows] == [standing.score for standing in record.standings]
-    assert [float(row["low"]) for row in rows] == [standing.interval[0] for standing in record.standings]
+    assert [float(row["score"]) for row in rows] == [summary.score for summary in record.summaries]
+    assert [float(row["low"]) for row in rows] == [summary.interval[0] for summary in record.summaries]
     assert sum(float(row["amount"]) for row in rows) == pytest.approx(1000)
     assert rows[0]["round 1"] == str(record.assessment.credits[1]["ann"])
 

@@ -7,19 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from accounts import MADE, small
 from fedcoast import Assessment, BadSetting, CoAst
-from fedcoast.analysis.uncertainty import certainty
+from fedcoast.analysis.uncertainty import uncertainty
 from fedcoast.methods import CGSV, METHODS, Cosine
-from fedcoast.reports.assess_rounds import conclude, survey
+from fedcoast.reports.assess_rounds import assess_rounds, build_report
 from fedcoast.reports.forms import to_csv, to_json
 from fedcoast.reports.layers import LayeredCoAst
 from fedcoast.reports.markdown import markdown
 from fedcoast.reports.overview import ends, groups, means, windows
 from fedcoast.reports.phrasing import coverage, findings, interval, number, settling
-from fedcoast.reports.report_data import account
+from fedcoast.reports.report_data import report_data
 from fedcoast.reports.tables import ranking_table
 from federations import federation, show, with_upload
+from report_samples import MADE, small
 
 
 def said(passages):
@@ -105,36 +105,36 @@ def test_the_mean_of_a_block_counts_only_who_was_there():
 
 def test_standings_are_in_the_order_of_the_ranking_with_the_numbers_of_the_assessment():
     record = small()
-    assert [standing.client for standing in record.standings] == list(record.assessment.ranking)
-    for standing in record.standings:
-        assert standing.score == record.assessment.scores[standing.client]
-        assert standing.rank == record.assessment.ranks[standing.client]
-        low, high = standing.interval
-        assert low <= standing.score <= high
+    assert [summary.client for summary in record.summaries] == list(record.assessment.ranking)
+    for summary in record.summaries:
+        assert summary.score == record.assessment.scores[summary.client]
+        assert summary.rank == record.assessment.ranks[summary.client]
+        low, high = summary.interval
+        assert low <= summary.score <= high
     assert sum(record.rewards.shares.values()) == 1
-    assert math.isclose(sum(standing.share for standing in record.standings), 1)
+    assert math.isclose(sum(summary.share for summary in record.summaries), 1)
 
 
 def test_the_timeline_ends_at_the_scores():
     record = small()
-    assert record.cumulative[:, -1].tolist() == [standing.score for standing in record.standings]
+    assert record.cumulative[:, -1].tolist() == [summary.score for summary in record.summaries]
 
 
 def test_only_counted_rounds_are_shown_and_the_others_named():
     rounds = federation(rounds=10)
-    record = survey(rounds, LayeredCoAst(rounds=slice(3, None)), made=MADE)
+    record = assess_rounds(rounds, LayeredCoAst(rounds=slice(3, None)), made=MADE)
     assert (record.rounds, record.uncounted) == ((4, 5, 6, 7, 8), (1, 2, 3))
     assert record.additive
 
 
 def test_a_verdict_needs_a_zero_that_means_something_and_an_interval():
-    assert {standing.verdict for standing in small().standings} <= {"helps", "hurts", "unclear"}
+    assert {summary.verdict for summary in small().summaries} <= {"helps", "hurts", "unclear"}
     few = small(rounds=4)
-    assert [standing.verdict for standing in few.standings] == [None] * 3
-    assert "they need" in few.doubt
-    literal = survey(federation(rounds=30), LayeredCoAst.paper(), made=MADE)
+    assert [summary.verdict for summary in few.summaries] == [None] * 3
+    assert "they need" in few.range_note
+    literal = assess_rounds(federation(rounds=30), LayeredCoAst.paper(), made=MADE)
     assert not literal.zero_is_idle
-    assert [standing.verdict for standing in literal.standings] == [None] * 3
+    assert [summary.verdict for summary in literal.summaries] == [None] * 3
 
 
 @pytest.mark.parametrize(
@@ -142,84 +142,84 @@ def test_a_verdict_needs_a_zero_that_means_something_and_an_interval():
 )
 def test_a_verdict_is_where_the_range_lies(interval, verdict):
     assessment = Assessment("coast", {"a": 0}, {1: {"a": 0}}, seen={"a": 1}, settings={"target": "ballot"})
-    sure = certainty(assessment)
+    sure = uncertainty(assessment)
     sure = sure.__class__(**{**vars(sure), "intervals": {"a": interval}})
-    assert account(assessment, certainty=sure).standings[0].verdict == verdict
+    assert report_data(assessment, uncertainty=sure).summaries[0].verdict == verdict
 
 
 def test_scores_that_are_no_sums_are_said_to_be_none():
-    record = survey(federation(rounds=12), CGSV(), made=MADE)
+    record = assess_rounds(federation(rounds=12), CGSV(), made=MADE)
     assert not record.additive
-    assert "no sums" in record.doubt
+    assert "no sums" in record.range_note
     assert record.level is None
 
 
 def test_methods_are_compared_on_the_same_rounds():
     record = small(others={"cosine": Cosine()}, truth={"ann": 3, "bob": 2, "cid": 1})
     assert list(record.comparison.assessments) == ["coast", "cosine"]
-    assert [standing.planted for standing in record.standings] == [1, 2, 3]
+    assert [summary.planted for summary in record.summaries] == [1, 2, 3]
 
 
 def test_a_truth_about_others_is_left_out():
-    assert small(truth={"ann": 1}).standings[0].planted is None
+    assert small(truth={"ann": 1}).summaries[0].planted is None
 
 
 def test_when_the_method_itself_fails_the_report_does():
     with pytest.raises(BadSetting, match="coast has no answer"):
-        survey(federation(rounds=4), LayeredCoAst(layers=["nothing"]), {"cosine": Cosine()})
+        assess_rounds(federation(rounds=4), LayeredCoAst(layers=["nothing"]), {"cosine": Cosine()})
 
 
 def test_nobody_earned_anything_so_there_are_no_shares():
     assessment = Assessment("coast", {"a": -1, "b": -3}, {1: {"a": -1, "b": -3}}, seen={"a": 1, "b": 1})
-    assert conclude(assessment).rewards is None
+    assert build_report(assessment).rewards is None
     with pytest.raises(BadSetting, match="nobody to reward"):
-        conclude(assessment, budget="100")
+        build_report(assessment, budget="100")
 
 
 @pytest.mark.parametrize("method", [name for name, method in METHODS.items() if not method.needs])
 def test_any_method_can_be_reported(method):
-    record = survey(federation(rounds=5, clients=("a", "b", "c", "d")), METHODS[method].make(), made=MADE)
+    record = assess_rounds(federation(rounds=5, clients=("a", "b", "c", "d")), METHODS[method].make(), made=MADE)
     assert record.measures == METHODS[record.method].measures
-    assert len(record.standings) == 4
+    assert len(record.summaries) == 4
 
 
 def test_a_method_of_ones_own_can_be_reported():
-    assert "its own" in account(Assessment("mine", {"a": 1}, seen={"a": 1})).measures
+    assert "its own" in report_data(Assessment("mine", {"a": 1}, seen={"a": 1})).measures
 
 
 def test_quarantined_uploads_are_on_record():
     rounds = federation(rounds=6)
     bad = {name: array * np.nan for name, array in rounds[2].local["bob"].items()}
-    record = survey([*rounds[:2], with_upload(rounds[2], "bob", bad), *rounds[3:]], made=MADE)
+    record = assess_rounds([*rounds[:2], with_upload(rounds[2], "bob", bad), *rounds[3:]], made=MADE)
     ((number, client, reason),) = record.quarantined
     assert (number, client) == (3, "bob")
     assert "finite" in reason
 
 
-def test_who_missed_rounds_is_compared_by_what_is_evened_and_nobody_else_hears_of_it():
+def test_who_missed_rounds_is_compared_by_the_adjusted_mean_and_nobody_else_hears_of_it():
     def absent(round):
         return replace(round, local={client: round.local[client] for client in round.local if client != "bob"})
 
     rounds = [absent(round) if round.number % 3 else round for round in federation(rounds=30)]
-    some, everybody = survey(rounds, made=MADE), small()
+    some, everybody = assess_rounds(rounds, made=MADE), small()
     level = some.assessment.evened
-    assert {standing.client: standing.evened for standing in some.standings} == level
-    assert "compare what is evened" in coverage(some)
+    assert {summary.client: summary.adjusted_mean for summary in some.summaries} == level
+    assert "compare the adjusted means" in coverage(some)
     for text in (markdown(some), ranking_table(some)):
-        assert "evened" in text
+        assert "adjusted mean" in text
         assert number(level["bob"]) in text
-        assert interval(some.standings[0].evened_interval) in text
+        assert interval(some.summaries[0].adjusted_interval) in text
     data = json.loads(to_json(some))["clients"]
-    assert [of["evened"] for of in data] == [standing.evened for standing in some.standings]
+    assert [of["adjusted_mean"] for of in data] == [summary.adjusted_mean for summary in some.summaries]
     head, first, *_ = csv.reader(io.StringIO(to_csv(some), newline=""))
-    low, high = some.standings[0].evened_interval
-    assert [float(first[head.index(f"evened{end}")]) for end in ("", " low", " high")] == [
-        some.standings[0].evened,
+    low, high = some.summaries[0].adjusted_interval
+    assert [float(first[head.index(f"adjusted{end}")]) for end in (" mean", " low", " high")] == [
+        some.summaries[0].adjusted_mean,
         low,
         high,
     ]
-    assert not any(standing.evened for standing in survey(rounds, CGSV(), made=MADE).standings)
-    assert "evened" not in coverage(everybody) + markdown(everybody) + ranking_table(everybody)
+    assert not any(summary.adjusted_mean for summary in assess_rounds(rounds, CGSV(), made=MADE).summaries)
+    assert "adjusted" not in coverage(everybody) + markdown(everybody) + ranking_table(everybody)
 
 
 # --- in words
@@ -244,10 +244,10 @@ def test_those_who_cannot_be_told_apart_are_named_with_what_it_would_take():
     twins = [group for group in record.groups if len(group) > 1]
     assert twins
     for place in twins[0]:
-        assert record.standings[place].name in text
+        assert record.summaries[place].name in text
     assert "neighbours apart" in text or "hardly" in text
 
 
 def test_numbers_and_names_of_clients_cannot_be_confused():
-    record = survey(federation(rounds=4, clients=(7, "7", "")), made=MADE)
-    assert {standing.name for standing in record.standings} == {"client 7", "7", "client ''"}
+    record = assess_rounds(federation(rounds=4, clients=(7, "7", "")), made=MADE)
+    assert {summary.name for summary in record.summaries} == {"client 7", "7", "client ''"}

@@ -56,11 +56,14 @@ def test_an_answer_in_json_becomes_a_report_too(run, tmp_path):
     assert [entry["client"]["name"] for entry in held["clients"]] == ["c1", "c2", "c3"]
 
 
-def test_shares_in_a_report_may_pay_for_what_is_evened(tmp_path):
+def test_shares_in_a_report_may_pay_for_the_adjusted_mean(tmp_path):
     credits = {1: {"ann": 9, "bob": 8}, 2: {"bob": 2, "cid": 1}, 3: {"bob": 2, "cid": 1}}
     scores, seen = {"ann": 9, "bob": 12, "cid": 2}, {"ann": 1, "bob": 3, "cid": 2}
     (tmp_path / "answer.json").write_text(Assessment("mine", scores, credits, seen=seen).to_json())
-    for by, best, told in (("total", "bob", "to the scores, to"), ("evened", "ann", "per round, evened out, to")):
+    for by, best, told in (
+        ("total", "bob", "to the scores, to"),
+        ("adjusted-mean", "ann", "per round, adjusted for absences, to"),
+    ):
         fedcoast("report", tmp_path / "answer.json", "-o", tmp_path / "r.json", "--by", by, "--budget", "12")
         assert json.loads((tmp_path / "r.json").read_text())["rewards"]["clients"][0]["name"] == best
         fedcoast("report", tmp_path / "answer.json", "-o", tmp_path / "r.md", "--by", by)

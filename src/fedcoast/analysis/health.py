@@ -78,22 +78,22 @@ class Health:
         layer = self.concern
         if layer is None:
             return ""
-        said = f"{self.now[layer]:.0%} of {named(layer)} was moved by nobody in round {self.round}"
+        text = f"{self.now[layer]:.0%} of {named(layer)} was moved by nobody in round {self.round}"
         never = self.never_moved(layer)
         if never:
             return (
-                f"{said}, and more than {LIMIT:.0%} of it in every round so far: this part never moved (a frozen layer,"
+                f"{text}, and more than {LIMIT:.0%} of it in every round so far: this part never moved (a frozen layer,"
                 " or inputs that are always zero), so no capacity is being lost; scores rest on the part that moves."
             )
         rounds = len(self._streak(layer))
         if rounds > 1:
-            said += f", and more than {LIMIT:.0%} of it in each of the last {rounds} rounds"
+            text += f", and more than {LIMIT:.0%} of it in each of the last {rounds} rounds"
         if never is None:
             return (
-                f"{said}: the model is losing capacity, or this part never moved (earlier rounds do not tell); scores"
+                f"{text}: the model is losing capacity, or this part never moved (earlier rounds do not tell); scores"
                 " rest on the part that moves."
             )
-        return f"{said}: the model is losing capacity, and scores rest on the part that still moves."
+        return f"{text}: the model is losing capacity, and scores rest on the part that still moves."
 
     def line(self, named: Callable[[str], str] = str) -> str:
         """How it stands, in one line: the warning, or how little stood still; empty where nothing is known.

@@ -13,7 +13,7 @@
   the total, and what is evened says how much.
 * Nobody above 0: refused. Nothing was earned, and paying all alike is a decision for people.
 * `floor` and `cap` bound the share of each client that takes part.
-* `certainty`: clients that cannot be told apart are paid alike. Each has the mean score of its group; a client with a
+* `uncertainty`: clients that cannot be told apart are paid alike. Each has the mean score of its group; a client with a
   negative score is paid if the mean of its group is positive, since nobody can say that it is the worse one.
 * Shares are exact fractions and add up to exactly 1. Cents go by largest remainder; of equal shares the higher score
   has the odd cent, then the client that is listed first.
@@ -27,7 +27,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from fedcoast.analysis.uncertainty import By, Certainty
+from fedcoast.analysis.uncertainty import By, Uncertainty
 from fedcoast.errors import BadSetting, Client
 from fedcoast.methods.assessment import Assessment
 from fedcoast.methods.text import as_text, csv_name, csv_row, printable
@@ -143,7 +143,7 @@ def rewards(
     temperature: float = 1.0,
     floor: float | str | Fraction = 0,
     cap: float | str | Fraction = 1,
-    certainty: Certainty | None = None,
+    uncertainty: Uncertainty | None = None,
     everyone: bool = False,
 ) -> Rewards:
     """Share out 1, or a budget, by a rule (see the table above).
@@ -157,11 +157,11 @@ def rewards(
     >>> paid.cents, paid.negative
     ({'ann': 75001, 'bob': 25000, 'eve': 0}, ('eve',))
     """
-    _check(rule, by, temperature, certainty)
+    _check(rule, by, temperature, uncertainty)
     bounds = {"floor": _share("floor", floor), "cap": _share("cap", cap)}
     total = None if budget is None else cents(budget)
-    scores = _pooled(_scores(assessment, by), certainty)
-    signs = _pooled(_scores(assessment, "total"), certainty) if by == "evened" else scores
+    scores = _pooled(_scores(assessment, by), uncertainty)
+    signs = _pooled(_scores(assessment, "total"), uncertainty) if by == "adjusted-mean" else scores
     paid = [client for client in in_order(scores) if everyone or signs[client] > 0]
     if not paid:
         raise BadSetting(
@@ -174,7 +174,7 @@ def rewards(
     return Rewards(
         method=assessment.method,
         rule=rule,
-        options=_options(rule, by, temperature, bounds, certainty, everyone),
+        options=_options(rule, by, temperature, bounds, uncertainty, everyone),
         scores=scores,
         shares=shares,
         negative=tuple(client for client in in_order(scores) if signs[client] < 0),
@@ -214,17 +214,17 @@ def amount(number_of_cents: int) -> str:
     return f"{number_of_cents // 100}.{number_of_cents % 100:02}"
 
 
-def _check(rule: Rule, by: By, temperature: float, certainty: Certainty | None) -> None:
+def _check(rule: Rule, by: By, temperature: float, uncertainty: Uncertainty | None) -> None:
     if rule not in ("proportional", "softmax", "rank"):
         raise BadSetting(f"rule must be 'proportional', 'softmax' or 'rank'; got {rule!r}")
     if by not in get_args(By):
-        raise BadSetting(f"by must be 'total', 'mean' or 'evened', the number that is paid for; got {by!r}")
+        raise BadSetting(f"by must be 'total', 'mean' or 'adjusted-mean', the number that is paid for; got {by!r}")
     if isinstance(temperature, bool) or not isinstance(temperature, int | float) or not temperature > 0:
         raise BadSetting(f"temperature must be a number above 0; got {temperature!r}")
-    if certainty is not None and certainty.by != by:
-        raise BadSetting(f"the certainty ranks by {certainty.by}, the rewards pay by {by}; ask for the same")
-    if certainty is not None and not certainty.groups:
-        raise BadSetting(f"nobody can be told apart or not yet, so nobody can be paid alike ({certainty.note})")
+    if uncertainty is not None and uncertainty.by != by:
+        raise BadSetting(f"the certainty ranks by {uncertainty.by}, the rewards pay by {by}; ask for the same")
+    if uncertainty is not None and not uncertainty.groups:
+        raise BadSetting(f"nobody can be told apart or not yet, so nobody can be paid alike ({uncertainty.note})")
 
 
 def _share(option: str, value: float | str | Fraction) -> Fraction:
@@ -242,13 +242,13 @@ def _scores(assessment: Assessment, by: By) -> dict[Client, Fraction]:
     for client in assessment.clients:
         if not math.isfinite(assessment.scores[client]):
             raise BadSetting(f"scores must be finite to be paid for; client {client!r} has {assessment.scores[client]}")
-    if by == "evened":
-        return _evened(assessment)
+    if by == "adjusted-mean":
+        return _adjusted(assessment)
     scores = {client: Fraction(assessment.scores[client]) for client in assessment.clients}
     return scores if by == "total" else {c: score / max(1, assessment.seen[c]) for c, score in scores.items()}
 
 
-def _evened(assessment: Assessment) -> dict[Client, Fraction]:
+def _adjusted(assessment: Assessment) -> dict[Client, Fraction]:
     if not assessment.additive:
         raise BadSetting(
             f"the scores of {assessment.method} are no sums of credits, so that nothing can be evened out; pay for"
@@ -262,13 +262,13 @@ def _evened(assessment: Assessment) -> dict[Client, Fraction]:
     return {client: Fraction(0 if math.isnan(level) else level) for client, level in assessment.evened.items()}
 
 
-def _pooled(scores: dict[Client, Fraction], certainty: Certainty | None) -> dict[Client, Fraction]:
-    if certainty is None:
+def _pooled(scores: dict[Client, Fraction], uncertainty: Uncertainty | None) -> dict[Client, Fraction]:
+    if uncertainty is None:
         return scores
-    if set(certainty.clients) != set(scores):
+    if set(uncertainty.clients) != set(scores):
         raise BadSetting("the certainty is about other clients than the assessment; make it from the same one")
     pooled = dict(scores)
-    for group in certainty.groups:
+    for group in uncertainty.groups:
         pooled |= dict.fromkeys(group, sum((scores[client] for client in group), Fraction(0)) / len(group))
     return pooled
 
@@ -288,10 +288,10 @@ def _options(
     by: By,
     temperature: float,
     bounds: Mapping[str, Fraction],
-    certainty: Certainty | None,
+    uncertainty: Uncertainty | None,
     everyone: bool,
 ) -> dict[str, Any]:
     options: dict[str, Any] = {"by": by, **{name: str(bound) for name, bound in bounds.items()}, "everyone": everyone}
     if rule == "softmax":
         options["temperature"] = temperature if math.isfinite(temperature) else str(temperature)
-    return options | {"alike_within_groups": None if certainty is None else certainty.level}
+    return options | {"equal_pay_ties": None if uncertainty is None else uncertainty.level}

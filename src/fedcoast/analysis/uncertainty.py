@@ -13,22 +13,21 @@ from fedcoast.errors import BadSetting, Client
 from fedcoast.methods.assessment import Assessment
 from fedcoast.methods.text import as_text, printable
 from fedcoast.rounds.clients import client_to_json
-from fedcoast.stats import bootstrap as uncertainty
-from fedcoast.stats import rank_inference as order
+from fedcoast.stats import bootstrap, rank_inference
 from fedcoast.stats.bootstrap import Bools, Floats
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-FORMAT = "fedcoast-certainty"
+FORMAT = "fedcoast-uncertainty"
 VERSION = 1
 
-By = Literal["total", "mean", "evened"]
+By = Literal["total", "mean", "adjusted-mean"]
 Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Certainty:
+class Uncertainty:
     """What of an assessment is more than luck.
 
     An interval covers, with probability `level`, what the same federation would have given on average had the luck of
@@ -36,12 +35,12 @@ class Certainty:
     would have given is another question, and so is whether the method measures what you want to pay for.
 
     clients           in the order of the ranking
-    by                what is ranked, `values`: the "total"; the "mean" credit per round seen, which does not reward
-                      being asked more often; or that mean "evened", which does not reward the rounds either
-    intervals         of the totals, `mean_intervals` of the means and `evened_intervals` of what is evened; None for a
-                      client that was seen too rarely, there also for one that met too few of the others
+    by                what is ranked, `values`: the "total"; the "mean" credit per round, which does not reward being
+                      selected more often; or the "adjusted-mean", which does not reward the choice of rounds either
+    intervals         of the totals, `mean_intervals` of the means, `adjusted_intervals` of the adjusted means; None for
+                      a client with too few rounds, or (adjusted) one that shared too few rounds with the others
     rank_intervals    the best and the worst rank a client may really have
-    above             above[i, j] is the probability that clients[i] really is above clients[j]; NaN if unknown
+    prob_above        prob_above[i, j] is the probability that clients[i] really is above clients[j]; NaN if unknown
     groups            runs of the ranking: whoever cannot be told apart is in the same one; clients without an
                       interval are in none
     rounds_to_settle  for neighbours in the ranking: how many more rounds would probably tell them apart; 0 where
@@ -58,9 +57,9 @@ class Certainty:
     values: Mapping[Client, float]
     intervals: Mapping[Client, Interval | None]
     mean_intervals: Mapping[Client, Interval | None]
-    evened_intervals: Mapping[Client, Interval | None]
+    adjusted_intervals: Mapping[Client, Interval | None]
     rank_intervals: Mapping[Client, tuple[int, int]]
-    above: Floats = field(repr=False, compare=False)
+    prob_above: Floats = field(repr=False, compare=False)
     groups: tuple[tuple[Client, ...], ...]
     rounds_to_settle: Mapping[tuple[Client, Client], float | None]
     coverage: Mapping[Client, float]
@@ -71,7 +70,7 @@ class Certainty:
     @property
     def of_values(self) -> Mapping[Client, Interval | None]:
         """The intervals of what is ranked."""
-        return {"total": self.intervals, "mean": self.mean_intervals, "evened": self.evened_intervals}[self.by]
+        return {"total": self.intervals, "mean": self.mean_intervals, "adjusted-mean": self.adjusted_intervals}[self.by]
 
     @property
     def unknown(self) -> tuple[Client, ...]:
@@ -81,7 +80,7 @@ class Certainty:
     def to_json(self) -> str:
         """Everything, clients in the order of the ranking; null where nothing is known, "never" for infinity."""
         places = {client: place for place, client in enumerate(self.clients)}
-        settle = [self.rounds_to_settle[pair] for pair in pairwise(self.clients)]
+        rounds_to_settle = [self.rounds_to_settle[pair] for pair in pairwise(self.clients)]
         return json.dumps(
             {
                 "format": FORMAT,
@@ -95,12 +94,12 @@ class Certainty:
                 "clients": [client_to_json(client) for client in self.clients],
                 "intervals": [self.intervals[client] for client in self.clients],
                 "mean_intervals": [self.mean_intervals[client] for client in self.clients],
-                "evened_intervals": [self.evened_intervals[client] for client in self.clients],
+                "adjusted_intervals": [self.adjusted_intervals[client] for client in self.clients],
                 "rank_intervals": [self.rank_intervals[client] for client in self.clients],
                 "coverage": [self.coverage[client] for client in self.clients],
                 "groups": [[places[client] for client in group] for group in self.groups],
-                "rounds_to_settle": ["never" if more == math.inf else more for more in settle],
-                "above": [[None if math.isnan(p) else round(p, 4) for p in row] for row in self.above.tolist()],
+                "rounds_to_settle": ["never" if more == math.inf else more for more in rounds_to_settle],
+                "above": [[None if math.isnan(p) else round(p, 4) for p in row] for row in self.prob_above.tolist()],
             },
             allow_nan=False,
         )
@@ -128,8 +127,8 @@ class Certainty:
                 str(numbers.get(client, "–")),
                 "–" if more is None else "never" if more == math.inf else f"{more:,.0f}" if more else "",
             )
-        told = "group: cannot be told apart\nto settle: more rounds to tell it from the next"
-        table.caption = self.note or told
+        caption = "group: cannot be told apart\nto settle: more rounds to tell it from the next"
+        table.caption = self.note or caption
         return table
 
     def __rich__(self) -> "Table":
@@ -139,10 +138,10 @@ class Certainty:
         return as_text(self)
 
 
-def certainty(
+def uncertainty(
     assessment: Assessment, level: float = 0.90, draws: int = 2000, seed: int = 0, by: By = "total"
-) -> Certainty:
-    """How sure an assessment is, from its credits per round (see `formulas.uncertainty`).
+) -> Uncertainty:
+    """How sure an assessment is, from its credits per round (see `formulas.bootstrap`).
 
     Neighbouring rounds are drawn together, at least so many that those further apart share no movement of the model
     (CoAst's default: five); the same seed gives the same answer.
@@ -150,7 +149,7 @@ def certainty(
     >>> from fedcoast import Assessment
     >>> credits = {n: {"ann": 5 + n % 3, "bob": 5 + n % 2, "cid": -1 + n % 2} for n in range(30)}
     >>> scores = {c: sum(of[c] for of in credits.values()) for c in ("ann", "bob", "cid")}
-    >>> sure = certainty(Assessment("mine", scores, credits, seen=dict.fromkeys(scores, 30)))
+    >>> sure = uncertainty(Assessment("mine", scores, credits, seen=dict.fromkeys(scores, 30)))
     >>> sure.groups, sure.rank_intervals["cid"]
     ((('ann',), ('bob',), ('cid',)), (3, 3))
     """
@@ -159,20 +158,20 @@ def certainty(
     table = assessment.credits_of(ranking)
     scores = np.array([assessment.scores[client] for client in ranking], dtype=np.float64)
     per_round = 1 / np.maximum([assessment.seen[client] for client in ranking], 1)
-    block = uncertainty.block_length(len(numbers), reach)
+    block = bootstrap.block_length(len(numbers), reach)
     note = _why_not(assessment, len(numbers), block)
-    of_total = np.full((draws, len(ranking)), np.nan) if note else uncertainty.deviations(table, reach, draws, seed)
+    of_total = np.full((draws, len(ranking)), np.nan) if note else bootstrap.deviations(table, reach, draws, seed)
     uneven = assessment.missed and not note
-    of_level = uncertainty.deviations(table, reach, draws, seed, evenly=True) if uneven else of_total * per_round
-    evened, half = assessment.evened, uncertainty.half_widths(of_total, level)
+    of_level = bootstrap.deviations(table, reach, draws, seed, evenly=True) if uneven else of_total * per_round
+    evened, half = assessment.evened, bootstrap.half_widths(of_total, level)
     levels = np.nan_to_num([evened[client] for client in ranking])
-    values = {"total": scores, "mean": scores * per_round, "evened": levels}[by]
-    luck = {"total": of_total, "mean": of_total * per_round, "evened": of_level}[by]
-    chances = order.above(values, luck)
+    values = {"total": scores, "mean": scores * per_round, "adjusted-mean": levels}[by]
+    luck = {"total": of_total, "mean": of_total * per_round, "adjusted-mean": of_level}[by]
+    chances = rank_inference.above(values, luck)
     chances.setflags(write=False)
-    apart = order.told_apart(chances, level)
-    ranks = order.rank_intervals(values, luck, level)
-    return Certainty(
+    apart = rank_inference.told_apart(chances, level)
+    ranks = rank_inference.rank_intervals(values, luck, level)
+    return Uncertainty(
         method=assessment.method,
         level=level,
         by=by,
@@ -180,11 +179,11 @@ def certainty(
         values=dict(zip(ranking, values.tolist(), strict=True)),
         intervals=_intervals(ranking, scores, half),
         mean_intervals=_intervals(ranking, scores * per_round, half * per_round),
-        evened_intervals=_intervals(ranking, levels, uncertainty.half_widths(of_level, level)),
+        adjusted_intervals=_intervals(ranking, levels, bootstrap.half_widths(of_level, level)),
         rank_intervals={client: (int(best), int(worst)) for client, (best, worst) in zip(ranking, ranks, strict=True)},
-        above=chances,
+        prob_above=chances,
         groups=_groups(ranking, apart, ~np.isnan(luck[0])),
-        rounds_to_settle=_settle(ranking, values, luck, apart, len(numbers), level),
+        rounds_to_settle=_rounds_to_settle(ranking, values, luck, apart, len(numbers), level),
         coverage={client: assessment.seen[client] / max(1, len(numbers)) for client in ranking},
         rounds=len(numbers),
         block=block,
@@ -201,7 +200,7 @@ def _check(level: float, draws: int, seed: int, by: By) -> None:
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise BadSetting(f"seed must be an integer of at least 0; got {seed!r}")
     if by not in get_args(By):
-        raise BadSetting(f"by must be 'total', 'mean' or 'evened', the number that ranks; got {by!r}")
+        raise BadSetting(f"by must be 'total', 'mean' or 'adjusted-mean', the number that ranks; got {by!r}")
 
 
 def _ranking(assessment: Assessment, by: By) -> tuple[Client, ...]:
@@ -228,8 +227,8 @@ def _why_not(assessment: Assessment, rounds: int, block: int) -> str:
     """Why no client has an interval; empty if some may."""
     if not assessment.additive:
         return f"no intervals: the scores of {assessment.method} are no sums of its credits"
-    if rounds < uncertainty.BLOCKS * block:
-        return f"no intervals: they need {uncertainty.BLOCKS * block} valued rounds or more; there are {rounds}"
+    if rounds < bootstrap.BLOCKS * block:
+        return f"no intervals: they need {bootstrap.BLOCKS * block} valued rounds or more; there are {rounds}"
     return ""
 
 
@@ -242,21 +241,21 @@ def _intervals(ranking: tuple[Client, ...], values: Floats, half: Floats) -> dic
 
 def _groups(ranking: tuple[Client, ...], apart: Bools, known: Bools) -> tuple[tuple[Client, ...], ...]:
     places = np.flatnonzero(known)
-    runs = order.groups(apart[np.ix_(places, places)])
+    runs = rank_inference.groups(apart[np.ix_(places, places)])
     return tuple(tuple(ranking[places[place]] for place in run) for run in runs)
 
 
-def _settle(
+def _rounds_to_settle(
     ranking: tuple[Client, ...], values: Floats, luck: Floats, apart: Bools, rounds: int, level: float
 ) -> dict[tuple[Client, Client], float | None]:
-    settle: dict[tuple[Client, Client], float | None] = {}
+    rounds_to_settle: dict[tuple[Client, Client], float | None] = {}
     for place, pair in enumerate(pairwise(ranking)):
         spread = float(np.std(luck[:, place] - luck[:, place + 1]))
         lead = float(values[place] - values[place + 1])
         if math.isnan(spread):
-            settle[pair] = None
+            rounds_to_settle[pair] = None
         elif apart[place, place + 1]:
-            settle[pair] = 0
+            rounds_to_settle[pair] = 0
         else:  # the draws decide; the formula may be a round early
-            settle[pair] = max(1.0, order.rounds_to_settle(lead, spread, rounds, level))
-    return settle
+            rounds_to_settle[pair] = max(1.0, rank_inference.rounds_to_settle(lead, spread, rounds, level))
+    return rounds_to_settle

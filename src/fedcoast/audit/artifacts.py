@@ -9,7 +9,7 @@ from fedcoast.errors import BadFile
 from fedcoast.methods.assessment import Assessment
 from fedcoast.methods.base import STATE_FORMAT
 from fedcoast.reports.forms import FORMAT as REPORT
-from fedcoast.reports.signature import last_round, unsealed
+from fedcoast.reports.signature import last_round, read_signature
 from fedcoast.storage.credit_log import CREDITS, read_credit_log
 from fedcoast.storage.run_folder import ROUNDS
 from fedcoast.storage.tensors import read_tensors
@@ -71,7 +71,7 @@ def kept_claim(folder: Path) -> Claim | None:
 
 
 def _report(file: Path, text: str) -> Claim:
-    seal, said, whole = unsealed(text)
+    seal, said, whole = read_signature(text)
     listed = json.loads(text).get("clients") if text.lstrip().startswith("{") else ()
     if not isinstance(said.get("method"), str) or not isinstance(said.get("settings"), dict):
         raise BadFile(f"{file} does not say which method it reports on")

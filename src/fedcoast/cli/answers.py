@@ -75,10 +75,10 @@ def assess(
     shares: dict[int, Shares | None] = {}
     with progress(total=None) as bar:
         if ray is None:
-            for round in replay(run):
-                assessor.observe(round)
-                shares[round.number] = round.unmoved
-                bar(f"round {round.number}, {len(round.clients)} clients")
+            for fl_round in replay(run):
+                assessor.observe(fl_round)
+                shares[fl_round.number] = fl_round.unmoved
+                bar(f"round {fl_round.number}, {len(fl_round.clients)} clients")
             assessment = assessor.assessment()
         else:
             assessment = assess_on_ray(run, assessor, ray, lambda done, of: bar(f"shard {done} of {of}"))
@@ -91,7 +91,7 @@ def assess(
         typer.echo(assessment.to_csv(), nl=False)
     else:
         show(assessment, truth_of(run))
-        say(health.warning(printable))
+        print_sentence(health.warning(printable))
     if not assessment.credits:
         raise typer.Exit(TOO_FEW_ROUNDS)
 
@@ -104,10 +104,10 @@ def import_(
     """Turn SOURCE, a folder of checkpoints, into a recorded run in FOLDER."""
     count = 0
     with Recorder(folder, bad_uploads=bad_uploads) as recorder, progress(total=None) as bar:
-        for round in replay(source, after=recorder.last_round):
-            recorder.observe(round)
+        for fl_round in replay(source, after=recorder.last_round):
+            recorder.observe(fl_round)
             count += 1
-            bar(f"round {round.number}, {len(round.clients)} clients")
+            bar(f"round {fl_round.number}, {len(fl_round.clients)} clients")
     typer.echo(f"{count} rounds recorded in {folder}")
 
 
@@ -132,7 +132,7 @@ def show(assessment: Assessment, truth: Mapping[Client, float] | None) -> None:
         )
 
 
-def say(sentence: str) -> None:
+def print_sentence(sentence: str) -> None:
     """Print a sentence, if there is one, with nothing in it taken for markup."""
     if sentence:
         out().print(Text(sentence), soft_wrap=True)

@@ -39,14 +39,14 @@ def compare(
 
     RUN is a recorded run, or a folder of checkpoints.
     """
-    assessors, unmet = able(run, chosen(methods), measure, bad_uploads)
+    assessors, unavailable = prepare_methods(run, method_names(methods), measure, bad_uploads)
     with progress(total=None) as bar:
 
-        def tell(round: Round) -> None:
-            bar(f"round {round.number}, {len(round.clients)} clients")
+        def tell(fl_round: Round) -> None:
+            bar(f"round {fl_round.number}, {len(fl_round.clients)} clients")
 
         answers = compare_rounds(replay(run), assessors, truth_of(run), measure_memory=memory, on_round=tell)
-    comparison = replace(answers, errors=unmet | dict(answers.errors))
+    comparison = replace(answers, errors=unavailable | dict(answers.errors))
     if not comparison.assessments:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in comparison.errors.items())
         raise BadSetting(f"no method has an answer about {run}. {reasons}")
@@ -58,10 +58,10 @@ def compare(
         raise typer.Exit(TOO_FEW_ROUNDS)
 
 
-def chosen(methods: str) -> list[str]:
+def method_names(methods: str) -> list[str]:
     """The names that were asked for, each once.
 
-    >>> chosen("cosine, norm,cosine")
+    >>> method_names("cosine, norm,cosine")
     ['cosine', 'norm']
     """
     if methods.strip() == "all":
@@ -75,26 +75,26 @@ def chosen(methods: str) -> list[str]:
     return names
 
 
-def able(
+def prepare_methods(
     run: Path, names: list[str], measure: Measure, bad_uploads: Policy
 ) -> tuple[dict[str, Assessor], dict[str, str]]:
     """The methods that can be asked, and why the others cannot."""
     assessors: dict[str, Assessor] = {}
-    unmet: dict[str, str] = {}
-    judge: Evaluator | None = None
+    unavailable: dict[str, str] = {}
+    evaluator: Evaluator | None = None
     for name in names:
         options: dict[str, Any] = {"bad_uploads": bad_uploads}
         try:
             if {"utility", "gradient"} & set(METHODS[name].needs):
-                judge = judge or _judge(run, measure)  # one for all: what several ask about is judged once
-                options["utility"] = judge
+                evaluator = evaluator or _evaluator(run, measure)  # one for all: what several ask about is judged once
+                options["utility"] = evaluator
             assessors[name] = METHODS[name].make(**options)
         except FedcoastError as error:
-            unmet[name] = str(error)
-    return assessors, unmet
+            unavailable[name] = str(error)
+    return assessors, unavailable
 
 
-def _judge(run: Path, measure: Measure) -> Evaluator:
+def _evaluator(run: Path, measure: Measure) -> Evaluator:
     if not is_run(run) or "experiment" not in read_about(run):
         raise BadSetting("it needs validation data, and only a run of the lab comes with some")
     for module in ("torch", "sklearn"):

@@ -8,7 +8,7 @@ import typer
 
 from fedcoast import CoAst, Round, replay
 from fedcoast.analysis.health import health_of
-from fedcoast.cli.answers import say, show
+from fedcoast.cli.answers import print_sentence, show
 from fedcoast.cli.screen import err, out, progress
 from fedcoast.errors import BadSetting, require
 from fedcoast.methods.text import printable
@@ -32,7 +32,7 @@ def demo(
     """Train a small federation with a planted truth, let CoAst find it, and write a report."""
     _need_the_lab()
     require("plotly", extra="report")
-    from fedcoast.reports.assess_rounds import survey
+    from fedcoast.reports.assess_rounds import assess_rounds
     from fedcoast.reports.forms import write
     from fedcoast.simulation.federation import Federation
     from fedcoast.simulation.presets import preset
@@ -46,14 +46,14 @@ def demo(
     )
     with progress(experiment.rounds) as bar:
 
-        def tell(round: Round) -> None:
-            accuracy.append(round.metrics["test accuracy"])
-            bar(_told(round))
+        def tell(fl_round: Round) -> None:
+            accuracy.append(fl_round.metrics["test accuracy"])
+            bar(_progress_line(fl_round))
 
-        account = survey(
+        data = assess_rounds(
             with_unmoved(federation), on_round=tell, truth=truth, facts=about(federation), title="The demo"
         )
-    show(account.assessment, truth)
+    show(data.assessment, truth)
     out().print(
         f"The shared model gets {accuracy[-1]:.1%} of the test digits right; the scores saw no test data.\n"
         "A score counts how often a client's votes (the signs of its largest updates) pointed where the shared model"
@@ -61,8 +61,8 @@ def demo(
         " leads gets more than who follows. An idle client would have 0.\n"
         "Clients were ranked by these scores alone; the planted rank says how clean their images really were."
     )
-    say(account.health.warning(printable))
-    write(account, file)
+    print_sentence(data.health.warning(printable))
+    write(data, file)
     out().print(f"How sure that is, and what each would get: {file}", soft_wrap=True)
 
 
@@ -111,7 +111,7 @@ def simulate(
             federation,
             folder,
             pruned=experiment.keep if record == "ballots" else None,
-            on_round=lambda round: bar(_told(round)),
+            on_round=lambda fl_round: bar(_progress_line(fl_round)),
         )
     _summarise(federation, folder)
 
@@ -123,18 +123,18 @@ def _finished(folder: Path) -> range:
 def _summarise(federation: "Federation", folder: Path) -> None:
     assessor, accuracy = CoAst(keep=federation.experiment.keep), float("nan")
     shares: dict[int, Shares | None] = {}
-    for round in replay(folder):
-        assessor.observe(round)
-        shares[round.number] = round.unmoved
-        accuracy = round.metrics["test accuracy"]
+    for fl_round in replay(folder):
+        assessor.observe(fl_round)
+        shares[fl_round.number] = fl_round.unmoved
+        accuracy = fl_round.metrics["test accuracy"]
     show(assessor.assessment(), federation.truth)
     out().print(f"Test accuracy of the shared model after round {assessor.last_round}: {accuracy:.3f}")
-    say(health_of(folder, shares).line(printable))
+    print_sentence(health_of(folder, shares).line(printable))
     out().print(f"Recorded in {folder}", soft_wrap=True)
 
 
-def _told(round: Round) -> str:
-    return f"round {round.number}, test accuracy {round.metrics['test accuracy']:.3f}"
+def _progress_line(fl_round: Round) -> str:
+    return f"round {fl_round.number}, test accuracy {fl_round.metrics['test accuracy']:.3f}"
 
 
 @app.command()

@@ -11,12 +11,12 @@ from fedcoast import BadSetting, read_about, replay
 from fedcoast.analysis.health import health_of
 from fedcoast.analysis.rewards import Rule
 from fedcoast.cli.answers import TOO_FEW_ROUNDS, BadUploads, Run, truth_of
-from fedcoast.cli.comparing import able, chosen
+from fedcoast.cli.comparing import method_names, prepare_methods
 from fedcoast.cli.readings import Preset, reading
 from fedcoast.cli.rewarding import PaidFor, answer
 from fedcoast.cli.screen import err, out, progress
 from fedcoast.errors import require
-from fedcoast.reports.assess_rounds import conclude, survey
+from fedcoast.reports.assess_rounds import assess_rounds, build_report
 from fedcoast.reports.following import RunFollower
 from fedcoast.reports.forms import form_of, write
 from fedcoast.reports.layers import LayeredCoAst
@@ -53,19 +53,19 @@ def report(
     target = file or Path(f"report.{form or 'html'}")
     if form_of(target, form) in ("html", "png"):  # before a long run is read, not after
         require("plotly", extra="report")
-    told: dict[str, Any] = {"level": level, "rule": rule, "by": by, "budget": budget}
-    told["title"] = title or run.resolve().stem
+    options: dict[str, Any] = {"level": level, "rule": rule, "by": by, "budget": budget}
+    options["title"] = title or run.resolve().stem
     if run.is_file():
         if methods or keep is not None or horizon is not None or preset != "default":
             raise BadSetting(
                 f"{run} is an answer that was given already; --methods, --preset, --keep and --horizon need the run"
             )
-        account = conclude(answer(run), **told)
+        data = build_report(answer(run), **options)
     else:
-        account = _survey(run, _coast(preset, keep, horizon, bad_uploads), methods, bad_uploads, told)
-    write(account, target, form)
+        data = _report_on(run, _coast(preset, keep, horizon, bad_uploads), methods, bad_uploads, options)
+    write(data, target, form)
     typer.echo(str(target))
-    if not account.rounds:
+    if not data.rounds:
         raise typer.Exit(TOO_FEW_ROUNDS)
 
 
@@ -119,20 +119,22 @@ def _coast(preset: str, keep: float | None, horizon: int | None, bad_uploads: Po
     return reading(LayeredCoAst, preset)(**{option: value for option, value in given.items() if value is not None})
 
 
-def _survey(run: Path, assessor: LayeredCoAst, methods: str, bad_uploads: Policy, told: dict[str, Any]) -> ReportData:
-    names = [name for name in (chosen(methods) if methods else []) if name != assessor.method]
-    others, unmet = able(run, names, "loss", bad_uploads)
+def _report_on(
+    run: Path, assessor: LayeredCoAst, methods: str, bad_uploads: Policy, options: dict[str, Any]
+) -> ReportData:
+    names = [name for name in (method_names(methods) if methods else []) if name != assessor.method]
+    others, unavailable = prepare_methods(run, names, "loss", bad_uploads)
     with progress(total=None) as bar:
-        account = survey(
+        data = assess_rounds(
             replay(run),
             assessor,
             others,
-            unmet,
-            on_round=lambda round: bar(f"round {round.number}, {len(round.clients)} clients"),
+            unavailable,
+            on_round=lambda fl_round: bar(f"round {fl_round.number}, {len(fl_round.clients)} clients"),
             facts=read_about(run) if is_run(run) else {},
             truth=truth_of(run),
-            **told,
+            **options,
         )
-    account = replace(account, health=health_of(run, account.health.shares))
+    data = replace(data, health=health_of(run, data.health.shares))
     chain = head(run, assessor.last_round) if is_run(run) and assessor.last_round is not None else None
-    return account if chain is None else replace(account, head=chain[1])
+    return data if chain is None else replace(data, head=chain[1])

@@ -8,12 +8,14 @@ import typer
 from fedcoast import Assessment, BadFile, CoAst, replay
 from fedcoast.analysis import rewards as rules
 from fedcoast.analysis.rewards import Rule
-from fedcoast.analysis.uncertainty import By, certainty
+from fedcoast.analysis.uncertainty import By, uncertainty
 from fedcoast.cli.answers import TOO_FEW_ROUNDS, BadUploads, Run, show
 from fedcoast.cli.screen import out, progress
 from fedcoast.rounds.round import Policy
 
-PaidFor = Annotated[By, typer.Option(help="Pay for the total, for the mean per round seen, or for that mean evened.")]
+PaidFor = Annotated[
+    By, typer.Option(help="Pay for the total, for the mean per round seen, or for the mean adjusted for absences.")
+]
 
 
 def rewards(
@@ -21,11 +23,13 @@ def rewards(
     budget: Annotated[str | None, typer.Option(help="An amount to share out to the cent; without it, shares.")] = None,
     rule: Annotated[Rule, typer.Option(help="From scores to shares.")] = "proportional",
     by: PaidFor = "total",
-    temperature: Annotated[float, typer.Option(help="Of softmax: small pays the best, large pays all alike.")] = 1.0,
+    temperature: Annotated[float, typer.Option(help="Of softmax: small pays the best, large pays all equally.")] = 1.0,
     floor: Annotated[float, typer.Option(help="The least share of a client that gets something.")] = 0,
     cap: Annotated[float, typer.Option(help="The largest share of a client.")] = 1,
-    alike: Annotated[bool, typer.Option("--alike", help="Pay alike who cannot be told apart.")] = False,
-    level: Annotated[float, typer.Option(help="Of --alike: how sure is told apart.")] = 0.90,
+    equal_pay_ties: Annotated[
+        bool, typer.Option("--equal-pay-ties", help="Pay alike who cannot be told apart.")
+    ] = False,
+    level: Annotated[float, typer.Option(help="Confidence of --equal-pay-ties.")] = 0.90,
     everyone: Annotated[bool, typer.Option("--everyone", help="Let clients at or below 0 take part.")] = False,
     bad_uploads: BadUploads = "quarantine",
     json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
@@ -48,7 +52,7 @@ def rewards(
         temperature=temperature,
         floor=floor,
         cap=cap,
-        certainty=certainty(assessment, level=level, by=by) if alike else None,
+        uncertainty=uncertainty(assessment, level=level, by=by) if equal_pay_ties else None,
         everyone=everyone,
     )
     if json or csv:
@@ -67,7 +71,7 @@ def answer(run: Path, bad_uploads: Policy = "quarantine") -> Assessment:
         return Assessment.from_csv(text) if run.suffix == ".csv" else Assessment.from_json(text)
     assessor = CoAst(bad_uploads=bad_uploads)
     with progress(total=None) as bar:
-        for round in replay(run):
-            assessor.observe(round)
-            bar(f"round {round.number}, {len(round.clients)} clients")
+        for fl_round in replay(run):
+            assessor.observe(fl_round)
+            bar(f"round {fl_round.number}, {len(fl_round.clients)} clients")
     return assessor.assessment()

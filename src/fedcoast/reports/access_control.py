@@ -22,7 +22,7 @@ _HEADERS = (
 )
 
 
-class Gate:
+class AccessControl:
     """Lets a request through, or answers it itself.
 
     Without a token only requests that call this machine by its own name pass, so that no page from elsewhere can reach
@@ -42,7 +42,7 @@ class Gate:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         if self._token is None:
             if _host(headers.get("host", "")) in _OWN_NAMES:
-                await self._app(scope, receive, _sealed(send))
+                await self._app(scope, receive, _with_safe_headers(send))
             else:
                 await _answer(send, 403, "this page is for its own machine; open it as http://127.0.0.1 or localhost")
             return
@@ -51,7 +51,7 @@ class Gate:
             cookie = f"{COOKIE}={self._pass}; HttpOnly; SameSite=Strict; Path=/"
             await _answer(send, 303, "", [(b"location", b"./"), (b"set-cookie", cookie.encode())])
         elif _same(_bearer(headers), self._token) or _same(_cookie(headers), self._pass):
-            await self._app(scope, receive, _sealed(send))
+            await self._app(scope, receive, _with_safe_headers(send))
         else:
             await _answer(send, 401, "this page needs its token: open …/?token=TOKEN, as `fedcoast serve` printed it")
 
@@ -83,7 +83,7 @@ def _cookie(headers: dict[str, str]) -> str:
     return "" if found is None else found.value
 
 
-def _sealed(send: Send) -> Send:
+def _with_safe_headers(send: Send) -> Send:
     async def with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             given = list(message.get("headers", []))
@@ -96,5 +96,5 @@ def _sealed(send: Send) -> Send:
 
 async def _answer(send: Send, status: int, text: str, extra: list[tuple[bytes, bytes]] | None = None) -> None:
     headers = [(b"content-type", b"text/plain; charset=utf-8"), *(extra or [])]
-    await _sealed(send)({"type": "http.response.start", "status": status, "headers": headers})
+    await _with_safe_headers(send)({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": text.encode() + b"\n"})

@@ -1,4 +1,4 @@
-"""From a run to its account: every round shown once to all who are asked."""
+"""From the rounds of a run to its report: every round is shown once to every assessor."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -6,55 +6,55 @@ from typing import Any
 
 from fedcoast.analysis.health import Health
 from fedcoast.analysis.rewards import Rewards, Rule, rewards
-from fedcoast.analysis.uncertainty import By, certainty
+from fedcoast.analysis.uncertainty import By, uncertainty
 from fedcoast.errors import BadSetting, Client
 from fedcoast.methods import Assessor
 from fedcoast.methods.assessment import Assessment
 from fedcoast.methods.comparison import Comparison, compare
 from fedcoast.reports.layers import LayeredCoAst
-from fedcoast.reports.report_data import ReportData, account
+from fedcoast.reports.report_data import ReportData, report_data
 from fedcoast.rounds.round import Round
 from fedcoast.rounds.unmoved import Shares
 
 
-def survey(
+def assess_rounds(
     rounds: Iterable[Round],
     assessor: Assessor | None = None,
     others: Mapping[str, Assessor] | None = None,
-    unmet: Mapping[str, str] | None = None,
+    unavailable: Mapping[str, str] | None = None,
     *,
-    on_round: Callable[[Round], None] = lambda round: None,
-    **told: Any,
+    on_round: Callable[[Round], None] = lambda fl_round: None,
+    **details: Any,
 ) -> ReportData:
-    """Show the rounds to an assessor (CoAst by default) and to others it is held against, and put all on record.
+    """Show the rounds to an assessor (CoAst by default) and to the `others` it is compared with; report on all.
 
-    `unmet` says of still others why they could not be asked; `told` is what `conclude` takes. The health of the model
-    is known where the rounds carry it (`rounds.unmoved`); uploads are not read a second time for it.
+    `unavailable` has the methods that could not run, with the reason; `details` are passed on to `build_report`. The
+    health of the model is known where the rounds carry it (`rounds.unmoved`); uploads are not read twice for it.
     """
-    chief = LayeredCoAst() if assessor is None else assessor
+    main = LayeredCoAst() if assessor is None else assessor
     comparison: Comparison | None = None
     shares: dict[int, Shares | None] = {}
     rounds = _noted(rounds, shares)
-    if others or unmet:
-        comparison = compare(rounds, {chief.method: chief, **(others or {})}, told.get("truth"), on_round=on_round)
-        if chief.method in comparison.errors:
-            raise BadSetting(f"{chief.method} has no answer: {comparison.errors[chief.method]}")
-        comparison = replace(comparison, errors={**(unmet or {}), **comparison.errors})
+    if others or unavailable:
+        comparison = compare(rounds, {main.method: main, **(others or {})}, details.get("truth"), on_round=on_round)
+        if main.method in comparison.errors:
+            raise BadSetting(f"{main.method} has no answer: {comparison.errors[main.method]}")
+        comparison = replace(comparison, errors={**(unavailable or {}), **comparison.errors})
     else:
-        for round in rounds:
-            chief.observe(round)
-            on_round(round)
-    told = {"health": Health(shares), **told}
-    return conclude(chief.assessment(), assessor=chief, comparison=comparison, **told)
+        for fl_round in rounds:
+            main.observe(fl_round)
+            on_round(fl_round)
+    details = {"health": Health(shares), **details}
+    return build_report(main.assessment(), assessor=main, comparison=comparison, **details)
 
 
 def _noted(rounds: Iterable[Round], shares: dict[int, Shares | None]) -> Iterator[Round]:
-    for round in rounds:
-        shares[round.number] = round.unmoved
-        yield round
+    for fl_round in rounds:
+        shares[fl_round.number] = fl_round.unmoved
+        yield fl_round
 
 
-def conclude(
+def build_report(
     assessment: Assessment,
     *,
     assessor: Assessor | None = None,
@@ -64,21 +64,21 @@ def conclude(
     rule: Rule = "proportional",
     by: By = "total",
     truth: Mapping[Client, float] | None = None,
-    **told: Any,
+    **details: Any,
 ) -> ReportData:
-    """All that can be said about an assessment: how sure it is, and what each would get, if anybody earned something.
+    """A report on an assessment: how certain it is, and what each client would be paid if anybody earned something.
 
-    `by` is what the shares pay for; the ranking is by the scores. `told` is what `account` takes beyond that: a title,
+    `by` is what the shares pay for; the ranking is by the scores. `details` are passed on to `report_data`: a title,
     facts of the run, a comparison, the health of the model.
     """
     everyone = truth is not None and set(truth) == set(assessment.clients)
-    return account(
+    return report_data(
         assessment,
-        certainty=certainty(assessment, level, draws) if assessment.credits else None,
+        uncertainty=uncertainty(assessment, level, draws) if assessment.credits else None,
         layers=assessor.by_layer() if isinstance(assessor, LayeredCoAst) else None,
         rewards=_earned(assessment, budget, rule, by),
         truth=truth if everyone else None,
-        **told,
+        **details,
     )
 
 

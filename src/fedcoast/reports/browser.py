@@ -47,9 +47,9 @@ def browser() -> str:
     named = os.environ.get(VARIABLE)
     found = shutil.which(named) if named else next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
-        asked = f"{VARIABLE}={named} names no program" if named else f"looked for {', '.join(BROWSERS)}"
+        reason = f"{VARIABLE}={named} names no program" if named else f"looked for {', '.join(BROWSERS)}"
         raise MissingExtra(
-            f"a PNG needs Chromium or a relative of it ({asked}). Install one (apt install chromium), or name it in"
+            f"a PNG needs Chromium or a relative of it ({reason}). Install one (apt install chromium), or name it in"
             f" {VARIABLE}; or write the report as html, md, csv or json, which need none"
         )
     return found

@@ -21,20 +21,20 @@ SETTINGS = {
 """What CoAst's options are for, where a report lists them."""
 
 
-def meaning(account: ReportData) -> list[tuple[str, list[str]]]:
+def explanations(report: ReportData) -> list[tuple[str, list[str]]]:
     """Three chapters, each of a few paragraphs."""
     return [
-        ("What was measured", _measured(account)),
-        ("How to read it", _reading(account)),
-        ("What it does not say", _limits(account)),
+        ("What was measured", _measured(report)),
+        ("How to read it", _reading(report)),
+        ("What it does not say", _limits(report)),
     ]
 
 
-def _measured(account: ReportData) -> list[str]:
+def _measured(report: ReportData) -> list[str]:
     common = "In federated learning several clients train one shared model, without showing each other their data."
-    if account.method != "coast":
-        return [common, f"The method used here, {account.method}, measures {account.measures}."]
-    horizon, past = account.settings.get("horizon", "few"), account.settings.get("past", 0)
+    if report.method != "coast":
+        return [common, f"The method used here, {report.method}, measures {report.measures}."]
+    horizon, past = report.settings.get("horizon", "few"), report.settings.get("past", 0)
     following = (
         f" Agreement with where the model came from, over the {horizon} rounds before, is counted the same way, and"
         f" {percent(past)} of it is taken off: who only follows is worth less than who leads."
@@ -53,26 +53,28 @@ def _measured(account: ReportData) -> list[str]:
     ]
 
 
-def _reading(account: ReportData) -> list[str]:
-    said = ["The order is what counts. Twice the score does not mean twice the worth."]
-    if account.zero_is_idle:
-        said.append("Zero is what a client gets that sends the model back unchanged. Below zero is worse than that.")
-    if account.level is not None:
-        said.append(
-            f"Some of a score is luck. With {percent(account.level)} confidence its range holds what the same clients"
+def _reading(report: ReportData) -> list[str]:
+    sentences = ["The order is what counts. Twice the score does not mean twice the worth."]
+    if report.zero_is_idle:
+        sentences.append(
+            "Zero is what a client gets that sends the model back unchanged. Below zero is worse than that."
+        )
+    if report.level is not None:
+        sentences.append(
+            f"Some of a score is luck. With {percent(report.level)} confidence its range holds what the same clients"
             " would have got on average, had the luck of the rounds been drawn anew. Where two ranges overlap much, do"
             " not insist on who is first."
         )
-    said.append("A client that was absent has no credit for that round, and no penalty.")
-    if account.evens:
-        said.append(
+    sentences.append("A client that was absent has no credit for that round, and no penalty.")
+    if report.adjusts:
+        sentences.append(
             "Rounds differ in what they give to everybody: “evened” is fairer to clients that missed some. It takes a"
             " round to add the same to everybody, which is not quite so; of it, zero has no meaning."
         )
-    return said
+    return sentences
 
 
-def _limits(account: ReportData) -> list[str]:
+def _limits(report: ReportData) -> list[str]:
     return [
         "Agreement is not quality as such. A client with rare but valuable data may disagree with the others and score"
         " low; several clients with the same flaw pull the model with them and score high.",

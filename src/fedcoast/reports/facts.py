@@ -11,18 +11,18 @@ from fedcoast.reports.markup import Cell
 from fedcoast.reports.report_data import ReportData
 
 
-def facts(account: ReportData) -> str:
+def facts(report: ReportData) -> str:
     """Three tables, in HTML."""
-    method = {"method": account.method, **account.settings}
-    made = {**account.versions, "on": account.made} | ({"chain head": account.head} if account.head else {})
-    notes = {"method": account.measures, **(SETTINGS if account.method == "coast" else {})}
-    parts = [("Method", method, notes), ("Run", flat(account.facts), {}), ("Made with", made, {})]
+    method = {"method": report.method, **report.settings}
+    made = {**report.versions, "on": report.made} | ({"chain head": report.head} if report.head else {})
+    notes = {"method": report.measures, **(SETTINGS if report.method == "coast" else {})}
+    parts = [("Method", method, notes), ("Run", flat(report.facts), {}), ("Made with", made, {})]
     return '<div class="columns">' + "".join(_table(*part) for part in parts if part[1]) + "</div>"
 
 
 def _table(title: str, rows_of: Mapping[str, Any], notes: Mapping[str, str]) -> str:
     rows = [
-        [Cell(escape(str(name).replace("_", " ")), "", "client"), Cell(escape(told(value)), "", "words")]
+        [Cell(escape(str(name).replace("_", " ")), "", "client"), Cell(escape(in_words(value)), "", "words")]
         + ([Cell(escape(notes.get(name, "")), "", "words note")] if notes else [])
         for name, value in rows_of.items()
     ]
@@ -30,13 +30,13 @@ def _table(title: str, rows_of: Mapping[str, Any], notes: Mapping[str, str]) -> 
     return markup.table(f"facts-{title.lower().replace(' ', '-')}", title, heads, rows)
 
 
-def told(value: object) -> str:
+def in_words(value: object) -> str:
     """A value of a setting in words."""
     if value == [None, None] or value is None:
         return "all" if value else "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return ", ".join(map(told, value)) if isinstance(value, list) else str(value)
+    return ", ".join(map(in_words, value)) if isinstance(value, list) else str(value)
 
 
 def flat(facts: Mapping[str, Any]) -> dict[str, Any]:

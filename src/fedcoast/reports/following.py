@@ -9,7 +9,7 @@ from typing import Any
 from fedcoast.analysis.health import Health
 from fedcoast.errors import BadFile, Client, FedcoastError
 from fedcoast.methods import Assessor
-from fedcoast.reports.assess_rounds import conclude
+from fedcoast.reports.assess_rounds import build_report
 from fedcoast.reports.layers import LayeredCoAst
 from fedcoast.reports.report_data import ReportData
 from fedcoast.rounds.round import Round
@@ -17,7 +17,7 @@ from fedcoast.rounds.unmoved import Shares, unmoved_in
 from fedcoast.storage.replay import replay
 from fedcoast.storage.run_folder import ROUNDS, RUN_META, is_run, planted, read_about
 
-_MOST_DRAWN = 2e8  # numbers drawn for one account: about a second
+_MOST_DRAWN = 2e8  # numbers drawn for one report: about a second
 
 
 class RunFollower:
@@ -45,7 +45,7 @@ class RunFollower:
 
     def catch_up(self, patience: float = math.inf) -> bool:
         """Look at what is new; true if that changed anything. After so many seconds the rest is left for next time."""
-        until, before = time.monotonic() + patience, self._standing()
+        until, before = time.monotonic() + patience, self._state()
         if self._begun_anew():
             self._start_over()
         try:
@@ -53,9 +53,9 @@ class RunFollower:
             self.trouble = ""
         except (FedcoastError, OSError) as error:
             self.behind, self.trouble = False, str(error)
-        return self._standing() != before
+        return self._state() != before
 
-    def _standing(self) -> tuple[object, ...]:
+    def _state(self) -> tuple[object, ...]:
         """Everything that viewers are told by; that nothing was left after all is news too."""
         return self.assessor, self.assessor.last_round, self.trouble, self.behind
 
@@ -65,12 +65,12 @@ class RunFollower:
             about = read_about(self.folder)
             self.about, self.truth = about, planted(about)
         last: Round | None = None
-        for round in replay(self.folder, after=self.assessor.last_round):
+        for fl_round in replay(self.folder, after=self.assessor.last_round):
             if self._begun_anew():  # this may be a round of another run
                 raise BadFile(f"{self.folder} was begun anew")
-            self.assessor.observe(round)
-            self._last = _stamp(self._place(round.number))
-            self._shares[round.number], last = round.unmoved, round
+            self.assessor.observe(fl_round)
+            self._last = _stamp(self._place(fl_round.number))
+            self._shares[fl_round.number], last = fl_round.unmoved, fl_round
             if time.monotonic() > until:
                 self.behind = True
                 break
@@ -82,17 +82,17 @@ class RunFollower:
         now = _stamp(self.folder / RUN_META)
         if self._run is None or now is None:
             return self._run is None and now is not None
-        seen = self.assessor.last_round
-        return now != self._run or (seen is not None and _stamp(self._place(seen)) != self._last)
+        last = self.assessor.last_round
+        return now != self._run or (last is not None and _stamp(self._place(last)) != self._last)
 
     def _place(self, number: int) -> Path:
         return self.folder / ROUNDS / f"{number:010d}" / "round.json"
 
-    def account(self) -> ReportData:
+    def report(self) -> ReportData:
         """Everything known by now."""
         assessment = self.assessor.assessment()
         size = max(1, len(assessment.scores) * len(assessment.credits))
-        return conclude(
+        return build_report(
             assessment,
             assessor=self.assessor,
             draws=int(min(2000, max(200, _MOST_DRAWN / size))),

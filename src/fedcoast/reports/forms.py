@@ -17,7 +17,7 @@ from fedcoast.reports.browser import screenshot
 from fedcoast.reports.markdown import markdown
 from fedcoast.reports.page import page, poster
 from fedcoast.reports.report_data import ClientSummary, ReportData
-from fedcoast.reports.signature import sealed_json
+from fedcoast.reports.signature import signed_json
 from fedcoast.rounds.clients import client_to_json
 from fedcoast.storage.files import write_whole
 
@@ -28,9 +28,9 @@ _ADDED = [
     "high",
     "mean low",
     "mean high",
-    "evened",
-    "evened low",
-    "evened high",
+    "adjusted mean",
+    "adjusted low",
+    "adjusted high",
     "best rank",
     "worst rank",
     "verdict",
@@ -40,10 +40,10 @@ _ADDED = [
 ]
 
 
-def write(account: ReportData, path: str | Path, form: str | None = None) -> None:
+def write(report: ReportData, path: str | Path, form: str | None = None) -> None:
     """Write a report, whole or not at all; its form is the ending of the file unless said otherwise."""
     path = Path(path)
-    content = FORMS[form_of(path, form)](account)
+    content = FORMS[form_of(path, form)](report)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -56,61 +56,61 @@ def form_of(path: Path, form: str | None = None) -> str:
     >>> form_of(Path("report.HTML")), form_of(Path("report.txt"), "md")
     ('html', 'md')
     """
-    chosen = path.suffix.removeprefix(".").lower() if form is None else form
-    if chosen not in FORMS:
-        raise BadSetting(f"a report is {', '.join(FORMS)}; got {chosen!r}. Say which, or give the file such an ending")
-    return chosen
+    name = path.suffix.removeprefix(".").lower() if form is None else form
+    if name not in FORMS:
+        raise BadSetting(f"a report is {', '.join(FORMS)}; got {name!r}. Say which, or give the file such an ending")
+    return name
 
 
-def to_json(account: ReportData) -> str:
+def to_json(report: ReportData) -> str:
     """Everything a report shows, and the whole assessment it was made from; clients best first."""
-    layers, comparison = account.layers, account.comparison
-    clients = [standing.client for standing in account.standings]
-    return sealed_json(
-        account,
+    layers, comparison = report.layers, report.comparison
+    clients = [summary.client for summary in report.summaries]
+    return signed_json(
+        report,
         {
             "format": FORMAT,
             "version": VERSION,
-            "title": account.title,
-            "made": account.made,
-            "versions": dict(account.versions),
-            "facts": dict(account.facts),
-            "level": account.level,
-            "note": account.doubt,
-            "clients": [_standing(standing) for standing in account.standings],
-            "groups": account.groups,
-            "above": None if account.above is None else _known(account.above),
+            "title": report.title,
+            "made": report.made,
+            "versions": dict(report.versions),
+            "facts": dict(report.facts),
+            "level": report.level,
+            "note": report.range_note,
+            "clients": [_summary(summary) for summary in report.summaries],
+            "groups": report.groups,
+            "above": None if report.prob_above is None else _known(report.prob_above),
             "layers": {
                 "names": layers.names,
                 "agreement": [layers.agreement[c].tolist() for c in clients] if layers.names else [],
                 "votes": [layers.votes[c].tolist() for c in clients] if layers.names else [],
             },
-            "health": health.to_json(account.health),
-            "rewards": None if account.rewards is None else json.loads(account.rewards.to_json()),
+            "health": health.to_json(report.health),
+            "rewards": None if report.rewards is None else json.loads(report.rewards.to_json()),
             "comparison": None if comparison is None else json.loads(comparison.to_json()),
-            "assessment": json.loads(account.assessment.to_json()),
+            "assessment": json.loads(report.assessment.to_json()),
         },
     )
 
 
-def _standing(standing: ClientSummary) -> dict[str, Any]:
+def _summary(summary: ClientSummary) -> dict[str, Any]:
     return {
-        "client": client_to_json(standing.client),
-        "rank": standing.rank,
-        "score": standing.score,
-        "interval": standing.interval,
-        "mean": standing.mean,
-        "mean_interval": standing.mean_interval,
-        "evened": standing.evened,
-        "evened_interval": standing.evened_interval,
-        "ranks": standing.ranks,
-        "verdict": standing.verdict,
-        "seen": standing.seen,
-        "coverage": standing.coverage,
-        "quarantined": standing.quarantined,
-        "share": standing.share,
-        "amount": None if standing.cents is None else amount(standing.cents),
-        "planted_rank": standing.planted,
+        "client": client_to_json(summary.client),
+        "rank": summary.rank,
+        "score": summary.score,
+        "interval": summary.interval,
+        "mean": summary.mean,
+        "mean_interval": summary.mean_interval,
+        "adjusted_mean": summary.adjusted_mean,
+        "adjusted_interval": summary.adjusted_interval,
+        "ranks": summary.ranks,
+        "verdict": summary.verdict,
+        "seen": summary.seen,
+        "coverage": summary.coverage,
+        "quarantined": summary.quarantined,
+        "share": summary.share,
+        "amount": None if summary.cents is None else amount(summary.cents),
+        "planted_rank": summary.planted,
     }
 
 
@@ -118,29 +118,29 @@ def _known(table: Any) -> list[list[float | None]]:
     return [[None if np.isnan(p) else round(p, 4) for p in row] for row in table.tolist()]
 
 
-def to_csv(account: ReportData) -> str:
+def to_csv(report: ReportData) -> str:
     """The assessment's rows, best first, with what the report adds between the totals and the single rounds."""
-    head, *rows = csv.reader(io.StringIO(account.assessment.to_csv(), newline=""))
+    head, *rows = csv.reader(io.StringIO(report.assessment.to_csv(), newline=""))
     place = head.index("method")
     lines = [csv_row([*head[:place], *_ADDED, *head[place:]])]
-    for standing, row in zip(account.standings, rows, strict=True):
-        lines.append(csv_row([*row[:place], *_added(standing), *row[place:]]))
+    for summary, row in zip(report.summaries, rows, strict=True):
+        lines.append(csv_row([*row[:place], *_added(summary), *row[place:]]))
     return "".join(lines)
 
 
-def _added(standing: ClientSummary) -> list[Any]:
-    level = "" if standing.evened is None else standing.evened
-    spans = [standing.interval, standing.mean_interval, (level,), standing.evened_interval, standing.ranks]
+def _added(summary: ClientSummary) -> list[Any]:
+    level = "" if summary.adjusted_mean is None else summary.adjusted_mean
+    spans = [summary.interval, summary.mean_interval, (level,), summary.adjusted_interval, summary.ranks]
     cells = [cell for span in spans for cell in (span or ("", ""))]
-    group = "" if standing.group is None else standing.group + 1
-    share = "" if standing.share is None else standing.share
-    return [*cells, standing.verdict or "", group, share, "" if standing.cents is None else amount(standing.cents)]
+    group = "" if summary.group is None else summary.group + 1
+    share = "" if summary.share is None else summary.share
+    return [*cells, summary.verdict or "", group, share, "" if summary.cents is None else amount(summary.cents)]
 
 
 FORMS: dict[str, Callable[[ReportData], bytes]] = {
-    "html": lambda account: page(account).encode(),
-    "md": lambda account: markdown(account).encode(),
-    "csv": lambda account: to_csv(account).encode("utf-8", "backslashreplace"),  # names from files may be no text
-    "json": lambda account: to_json(account).encode(),
-    "png": lambda account: screenshot(poster(account)),
+    "html": lambda report: page(report).encode(),
+    "md": lambda report: markdown(report).encode(),
+    "csv": lambda report: to_csv(report).encode("utf-8", "backslashreplace"),  # names from files may be no text
+    "json": lambda report: to_json(report).encode(),
+    "png": lambda report: screenshot(poster(report)),
 }

@@ -17,23 +17,23 @@ _BARS = "▁▂▃▄▅▆▇█"
 _HISTORY, _COLUMNS = 32, 12
 
 
-def warning(account: ReportData) -> str:
+def warning(report: ReportData) -> str:
     """The sentence that a reader must not miss, empty where all is well; plain text."""
-    return account.health.warning(_named)
+    return report.health.warning(_named)
 
 
-def notice(account: ReportData) -> str:
+def notice(report: ReportData) -> str:
     """The same in HTML, for the top of a page."""
-    said = warning(account)
-    return markup.paragraph(f"<strong>Health of the model:</strong> {escape(said)}", "warning") if said else ""
+    text = warning(report)
+    return markup.paragraph(f"<strong>Health of the model:</strong> {escape(text)}", "warning") if text else ""
 
 
-def section(account: ReportData) -> str:
+def section(report: ReportData) -> str:
     """How the model is, and a table of its layers: how much of each nobody moved, now and over the rounds."""
-    health = account.health
+    health = report.health
     if health.round is None:
         return ""
-    said = health.line(_named).removeprefix("Health: ")
+    text = health.line(_named).removeprefix("Health: ")
     explained = (
         "A parameter that no client moved in a round stands still: its unit never fires, its layer is frozen, or its"
         " input is always zero. Where that part grows, the model loses capacity, and scores rest on the rest of it. No"
@@ -42,7 +42,7 @@ def section(account: ReportData) -> str:
     shown = _shown(health)
     table = _layers_table(health, shown)
     return (
-        markup.paragraph(escape(said[:1].upper() + said[1:]))
+        markup.paragraph(escape(text[:1].upper() + text[1:]))
         + markup.paragraph(explained, "note")
         + table
         + markup.details("These numbers by round", _rounds_table(health, shown), "health-details")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcoast.reports import plot_base as canvas
+from fedcoast.reports import plot_base as plot_base
 from fedcoast.reports.overview import Floats, Places, ends, groups, means, windows
 from fedcoast.reports.palette import DOWN, HIGH, INK, LOW, UP, ZERO
 from fedcoast.reports.phrasing import chance
@@ -17,33 +17,33 @@ _STRONG = [[0.0, DOWN.light], [0.5, ZERO.light], [1.0, UP.light]]
 _READABLE = [[0.0, LOW.light], [0.5, ZERO.light], [1.0, HIGH.light]]  # behind numbers
 
 
-def heat_map(account: ReportData) -> Any:
+def heat_map(report: ReportData) -> Any:
     """Credit for each client and round; where they are many, means over neighbours in the ranking and in time."""
-    rows = [group.places for group in groups(len(account.standings), MOST_ROWS)]
-    columns = windows(account.rounds, MOST_COLUMNS)
+    rows = [group.places for group in groups(len(report.summaries), MOST_ROWS)]
+    columns = windows(report.rounds, MOST_COLUMNS)
     if not rows or not columns:
         return None
-    credit = means(account.credits, rows, columns)
-    numbers = [float(np.mean([account.rounds[place] for place in window])) for window in columns]
+    credit = means(report.credits, rows, columns)
+    numbers = [float(np.mean([report.rounds[place] for place in window])) for window in columns]
     width = len(columns[0])
     when = "round %{x}" if width == 1 else f"{width} rounds around %{{x}}"
-    figure = canvas.figure([_heat(credit, f"%{{y}}<br>{when}: %{{z:,.4~r}}")], 80 + _room(len(rows), 20), "round")
+    figure = plot_base.figure([_heat(credit, f"%{{y}}<br>{when}: %{{z:,.4~r}}")], 80 + _room(len(rows), 20), "round")
     figure.update_traces(x=numbers, colorbar_title_text="credit a round")
     if len(columns) <= 12:  # else plotly would mark halves of rounds
         figure.update_xaxes(tickvals=numbers)
-    name_rows(figure, {place: _row_label(account, row) for place, row in enumerate(rows)})
-    if len(rows) == len(account.standings):
-        _cross_out(figure, account)
+    name_rows(figure, {place: _row_label(report, row) for place, row in enumerate(rows)})
+    if len(rows) == len(report.summaries):
+        _cross_out(figure, report)
     return figure
 
 
-def _cross_out(figure: Any, account: ReportData) -> None:
+def _cross_out(figure: Any, report: ReportData) -> None:
     """Crosses where an upload was quarantined."""
-    places = {standing.client: place for place, standing in enumerate(account.standings)}
-    if account.quarantined:
+    places = {summary.client: place for place, summary in enumerate(report.summaries)}
+    if report.quarantined:
         figure.add_scatter(
-            x=[number for number, _, _ in account.quarantined],
-            y=[places[client] for _, client, _ in account.quarantined],
+            x=[number for number, _, _ in report.quarantined],
+            y=[places[client] for _, client, _ in report.quarantined],
             mode="markers",
             marker={"symbol": "x-thin", "size": 8, "line": {"width": 2, "color": INK.light}},
             name="quarantined",
@@ -51,61 +51,61 @@ def _cross_out(figure: Any, account: ReportData) -> None:
         )
 
 
-def layers(account: ReportData) -> Any:
+def layers(report: ReportData) -> Any:
     """How many of the votes cast in a layer pointed where the model went, net; layers as the model has them."""
-    shown = ends(len(account.standings), MOST_BARS)
-    rows = windows(range(len(account.layers.names)), MOST_LAYERS)
-    if not rows or not shown or not account.rounds:
+    shown = ends(len(report.summaries), MOST_BARS)
+    rows = windows(range(len(report.layers.names)), MOST_LAYERS)
+    if not rows or not shown or not report.rounds:
         return None
-    clients = [account.standings[place].client for place in shown]
+    clients = [report.summaries[place].client for place in shown]
     net, cast = (
         np.array([[of[client][list(row)].sum() for client in clients] for row in rows], dtype=np.float64)
-        for of in (account.layers.agreement, account.layers.votes)
+        for of in (report.layers.agreement, report.layers.votes)
     )
     rate = np.divide(net, cast, out=np.full_like(net, np.nan), where=cast > 0)
     hover = "%{y}<br>%{x}<br>net %{customdata[0]:,} of %{customdata[1]:,} votes: %{z:+.1%}"
-    figure = canvas.figure([_heat(rate, hover)], 50 + _room(len(rows), 22))
+    figure = plot_base.figure([_heat(rate, hover)], 50 + _room(len(rows), 22))
     figure.update_traces(customdata=np.stack([net, cast], axis=-1), colorbar_tickformat="+.0%")
     figure.update_traces(colorbar_title_text="net agreement")
-    name_rows(figure, {place: _layer_label(account.layers.names, row) for place, row in enumerate(rows)})
-    _columns(figure, [label(account.standings[place], 18) for place in shown])
+    name_rows(figure, {place: _layer_label(report.layers.names, row) for place, row in enumerate(rows)})
+    _columns(figure, [label(report.summaries[place], 18) for place in shown])
     return figure
 
 
-def above(account: ReportData) -> Any:
+def above(report: ReportData) -> Any:
     """The probability that the client of the row is really above that of the column."""
-    shown = list(ends(len(account.standings), MOST_PAIRS))
-    if account.above is None or len(shown) < 2:
+    shown = list(ends(len(report.summaries), MOST_PAIRS))
+    if report.prob_above is None or len(shown) < 2:
         return None
-    table = account.above[np.ix_(shown, shown)].copy()
+    table = report.prob_above[np.ix_(shown, shown)].copy()
     np.fill_diagonal(table, np.nan)
     words = "%{text}" if len(shown) <= 12 else ""
-    figure = canvas.figure([_heat(table, "%{y}<br>above %{x}: %{text}", 0.5, words)], 50 + _room(len(shown), 24))
-    told = [[escape(chance(float(p))) for p in row] for row in table]
-    figure.update_traces(zmin=0, zmax=1, text=told, colorbar_tickformat=".0%")
-    names = [label(account.standings[place], 18) for place in shown]
+    figure = plot_base.figure([_heat(table, "%{y}<br>above %{x}: %{text}", 0.5, words)], 50 + _room(len(shown), 24))
+    labels = [[escape(chance(float(p))) for p in row] for row in table]
+    figure.update_traces(zmin=0, zmax=1, text=labels, colorbar_tickformat=".0%")
+    names = [label(report.summaries[place], 18) for place in shown]
     name_rows(figure, dict(enumerate(names)))
     _columns(figure, names)
     return figure
 
 
-def agreement(account: ReportData) -> Any:
+def agreement(report: ReportData) -> Any:
     """How alike the methods rank the clients, if several were asked."""
-    if account.comparison is None or len(account.comparison.assessments) < 2:
+    if report.comparison is None or len(report.comparison.assessments) < 2:
         return None
-    table = account.comparison.agreement()
+    table = report.comparison.agreement()
     values = np.array([list(row.values()) for row in table.values()], dtype=np.float64)
     hover = "%{y} and %{x}: ρ = %{z:+.2f}"
-    figure = canvas.figure([_heat(values, hover, words="%{z:+.2f}")], 50 + _room(len(table), 32))
+    figure = plot_base.figure([_heat(values, hover, words="%{z:+.2f}")], 50 + _room(len(table), 32))
     figure.update_traces(zmin=-1.1, zmax=1.1, colorbar_title_text="Spearman’s ρ")
     name_rows(figure, dict(enumerate(map(escape, table))))
     _columns(figure, [escape(name) for name in table])
     return figure
 
 
-def _row_label(account: ReportData, row: Places) -> str:
+def _row_label(report: ReportData, row: Places) -> str:
     if len(row) == 1:
-        return label(account.standings[row[0]])
+        return label(report.summaries[row[0]])
     return f"places {row[0] + 1:,}–{row[-1] + 1:,}, mean"
 
 

@@ -22,7 +22,7 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from fedcoast.errors import BadSetting
-from fedcoast.reports.access_control import Gate
+from fedcoast.reports.access_control import AccessControl
 from fedcoast.reports.following import RunFollower
 from fedcoast.reports.page import live_page, plotly_js, view
 
@@ -57,20 +57,19 @@ class Live:
                 await asyncio.sleep(_POLL_IN_TROUBLE if self.follower.trouble else _POLL)
 
     def _render(self) -> None:
-        told = status(self.follower)
-        seen = {**view(self.follower.account()), "status": told}
-        body = json.dumps(seen, allow_nan=False).encode()
-        self.view, self.body, self.version = seen, body, hashlib.sha256(body).hexdigest()[:16]
+        state = {**view(self.follower.report()), "status": status(self.follower)}
+        body = json.dumps(state, allow_nan=False).encode()
+        self.view, self.body, self.version = state, body, hashlib.sha256(body).hexdigest()[:16]
 
     async def news(self, closing: Callable[[], bool]) -> AsyncIterator[str]:
         """The version now, and every later one; a comment now and then, so that a dead connection is noticed."""
-        told, silent = "", 0.0
+        sent, silent = "", 0.0
         yield "retry: 500\n\n"
         while not closing():
-            changed = self._changed  # taken before the version is read, so that no change slips between
-            if self.version != told:
-                told, silent = self.version, 0.0
-                yield f"data: {told}\n\n"
+            changed = self._changed  # bound before the version is read, so that no change slips between
+            if self.version != sent:
+                sent, silent = self.version, 0.0
+                yield f"data: {sent}\n\n"
                 continue
             with suppress(TimeoutError):
                 await asyncio.wait_for(changed.wait(), timeout=0.5)
@@ -83,10 +82,10 @@ class Live:
 def status(follower: RunFollower) -> dict[str, str]:
     """Where the run stands, for people."""
     last = follower.assessor.last_round
-    seen = "no round yet" if last is None else f"round {last}"
+    position = "no round yet" if last is None else f"round {last}"
     if follower.trouble:
-        return {"state": "waiting", "text": f"Waiting ({seen}): {follower.trouble}"}
-    return {"state": "live", "text": f"{'Catching up' if follower.behind else 'Live'}: {seen}"}
+        return {"state": "waiting", "text": f"Waiting ({position}): {follower.trouble}"}
+    return {"state": "live", "text": f"{'Catching up' if follower.behind else 'Live'}: {position}"}
 
 
 def application(live: Live, token: str | None = None, closing: Callable[[], bool] = lambda: False) -> Starlette:
@@ -117,7 +116,7 @@ def application(live: Live, token: str | None = None, closing: Callable[[], bool
 
     paths = {"/": index, "/view": state, "/events": events, "/plotly.js": library}
     app = Starlette(routes=[Route(path, answer, methods=["GET"]) for path, answer in paths.items()], lifespan=lifespan)
-    app.add_middleware(Gate, token=token)
+    app.add_middleware(AccessControl, token=token)
     return app
 
 

@@ -4,32 +4,32 @@ import re
 from collections.abc import Callable, Sequence
 
 from fedcoast.reports import health
-from fedcoast.reports import phrasing as wording
-from fedcoast.reports.explanations import meaning
-from fedcoast.reports.facts import flat, told
+from fedcoast.reports import phrasing as phrasing
+from fedcoast.reports.explanations import explanations
+from fedcoast.reports.facts import flat, in_words
 from fedcoast.reports.phrasing import Passage, interval, number, percent
 from fedcoast.reports.report_data import ClientSummary, ReportData
 
 
-def markdown(account: ReportData) -> str:
+def markdown(report: ReportData) -> str:
     """Words and tables; the figures are in the other forms."""
     parts = [
-        f"# Contributions: {plain(account.title)}",
-        " ".join(_passage(said) for said in wording.findings(account)),
-        f"**Health of the model:** {plain(warning)}" if (warning := health.warning(account)) else "",
-        plain(wording.about(account)),
-        _ranking(account),
+        f"# Contributions: {plain(report.title)}",
+        " ".join(_passage(finding) for finding in phrasing.findings(report)),
+        f"**Health of the model:** {plain(warning)}" if (warning := health.warning(report)) else "",
+        plain(phrasing.about(report)),
+        _ranking(report),
     ]
-    if account.above is not None and len(account.standings) > 1:
-        parts += ["## Who can be told apart", _passage(wording.settling(account))]
-    if account.rounds:
-        parts += ["## Who took part", plain(wording.coverage(account)), _quarantined(account)]
-    if account.rewards is not None:
-        parts += ["## Shares", f"Given out {plain(wording.rule(account.rewards))}."]
-    parts += [_methods(account)]
-    for title, said in meaning(account):
-        parts += [f"## {title}", "\n\n".join(map(plain, said))]
-    parts += ["## Settings and versions", _settings(account)]
+    if report.prob_above is not None and len(report.summaries) > 1:
+        parts += ["## Who can be told apart", _passage(phrasing.settling(report))]
+    if report.rounds:
+        parts += ["## Who took part", plain(phrasing.coverage(report)), _quarantined(report)]
+    if report.rewards is not None:
+        parts += ["## Shares", f"Given out {plain(phrasing.rule(report.rewards))}."]
+    parts += [_methods(report)]
+    for title, paragraphs in explanations(report):
+        parts += [f"## {title}", "\n\n".join(map(plain, paragraphs))]
+    parts += ["## Settings and versions", _settings(report)]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -43,64 +43,66 @@ def plain(text: str) -> str:
     return re.sub(r"([\\`*_\[\]|~#$])", r"\\\1", escaped)
 
 
-def named(standing: ClientSummary) -> str:
+def named(summary: ClientSummary) -> str:
     """A client's name, kept apart from the direction of writing around it."""
-    return wording.isolated(plain(standing.name))
+    return phrasing.isolated(plain(summary.name))
 
 
 def _passage(parts: Passage) -> str:
     return "".join(plain(part) if isinstance(part, str) else named(part) for part in parts)
 
 
-def _ranking(account: ReportData) -> str:
-    columns = _columns(account)
-    rows = [[cell(standing) for _, cell in columns] for standing in account.standings]
+def _ranking(report: ReportData) -> str:
+    columns = _columns(report)
+    rows = [[cell(summary) for _, cell in columns] for summary in report.summaries]
     return _table([head for head, _ in columns], rows, "rlr" + "r" * (len(columns) - 3))
 
 
-def _columns(account: ReportData) -> list[tuple[str, Callable[[ClientSummary], str]]]:
-    sure, evens = account.level is not None, account.evens
+def _columns(report: ReportData) -> list[tuple[str, Callable[[ClientSummary], str]]]:
+    sure, adjusts = report.level is not None, report.adjusts
     columns: list[tuple[bool, str, Callable[[ClientSummary], str]]] = [
         (True, "rank", lambda s: str(s.rank)),
         (True, "client", named),
         (True, "score", lambda s: number(s.score)),
-        (sure, f"{percent(account.level)} range", lambda s: interval(s.interval)),
+        (sure, f"{percent(report.level)} range", lambda s: interval(s.interval)),
         (True, "per round", lambda s: number(s.mean)),
-        (evens, "evened", lambda s: number(s.evened)),
-        (evens and sure, "evened, range", lambda s: interval(s.evened_interval)),
+        (adjusts, "adjusted mean", lambda s: number(s.adjusted_mean)),
+        (adjusts and sure, "adjusted range", lambda s: interval(s.adjusted_interval)),
         (sure, "rank could be", lambda s: "–" if s.ranks is None else "–".join(map(str, dict.fromkeys(s.ranks)))),
-        (sure and account.zero_is_idle, "verdict", lambda s: s.verdict or "–"),
+        (sure and report.zero_is_idle, "verdict", lambda s: s.verdict or "–"),
         (True, "rounds", lambda s: str(s.seen)),
-        (account.rewards is not None, "share", lambda s: percent(s.share, 2)),
+        (report.rewards is not None, "share", lambda s: percent(s.share, 2)),
     ]
     return [(head, cell) for shown, head, cell in columns if shown]
 
 
-def _quarantined(account: ReportData) -> str:
-    names = {standing.client: standing for standing in account.standings}
-    rows = [[str(n), named(names[client]), plain(" ".join(why.split()))] for n, client, why in account.quarantined]
+def _quarantined(report: ReportData) -> str:
+    names = {summary.client: summary for summary in report.summaries}
+    rows = [[str(n), named(names[client]), plain(" ".join(why.split()))] for n, client, why in report.quarantined]
     return _table(["round", "client", "why it was left out"], rows, "rll") if rows else ""
 
 
-def _methods(account: ReportData) -> str:
-    comparison = account.comparison
+def _methods(report: ReportData) -> str:
+    comparison = report.comparison
     if comparison is None or not comparison.assessments:
         return ""
     ranks = {name: answer.ranks for name, answer in comparison.assessments.items()}
-    rows = [[named(s), *(str(of[s.client]) for of in ranks.values())] for s in account.standings]
+    rows = [[named(s), *(str(of[s.client]) for of in ranks.values())] for s in report.summaries]
     return "## Other methods\n\n" + _table(["client", *map(plain, ranks)], rows, "l" + "r" * len(ranks))
 
 
-def _settings(account: ReportData) -> str:
+def _settings(report: ReportData) -> str:
     facts = {
-        "method": account.method,
-        **account.settings,
-        **flat(account.facts),
-        **account.versions,
-        "made": account.made,
-        **({"chain head": account.head} if account.head else {}),
+        "method": report.method,
+        **report.settings,
+        **flat(report.facts),
+        **report.versions,
+        "made": report.made,
+        **({"chain head": report.head} if report.head else {}),
     }
-    return _table(["what", "value"], [[plain(str(name)), plain(told(value))] for name, value in facts.items()], "ll")
+    return _table(
+        ["what", "value"], [[plain(str(name)), plain(in_words(value))] for name, value in facts.items()], "ll"
+    )
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], sides: str) -> str:

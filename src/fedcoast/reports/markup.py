@@ -18,14 +18,14 @@ class Cell:
     kind: str = ""
 
 
-def named(standing: ClientSummary) -> str:
+def named(summary: ClientSummary) -> str:
     """A client's name as text with its own direction of writing, whatever is in it; a short one is never broken.
 
     >>> named(ClientSummary("<b>", 1, 0, None, 0)), named(ClientSummary("St. Bartholomew’s", 1, 0, None, 0))
     ('<bdi class="short">&lt;b&gt;</bdi>', '<bdi title="St. Bartholomew’s">St. Bartholomew’s</bdi>')
     """
-    name = escape(standing.name)
-    kind = styled("short") if len(standing.name) <= 16 else f' title="{name}"'
+    name = escape(summary.name)
+    kind = styled("short") if len(summary.name) <= 16 else f' title="{name}"'
     return f"<bdi{kind}>{name}</bdi>"
 
 

@@ -12,80 +12,80 @@ from typing import Any
 import numpy as np
 
 from fedcoast.reports import palette, plots
-from fedcoast.reports import plot_base as canvas
+from fedcoast.reports import plot_base as plot_base
 from fedcoast.reports.markup import inert
 from fedcoast.reports.overview import windows
 from fedcoast.reports.report_data import ReportData
-from fedcoast.reports.sections import sections, summary
-from fedcoast.reports.signature import sealed_page
+from fedcoast.reports.sections import headline, sections
+from fedcoast.reports.signature import signed_page
 
-_SEALED = "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
 
 
-def page(account: ReportData) -> str:
+def page(report: ReportData) -> str:
     """The whole report as one file for a browser."""
-    footer = f"{_made(account)} This page holds all it shows and asks nothing of the network."
-    return sealed_page(account, _report(view(account), "report", footer))
+    footer = f"{_made(report)} This page holds all it shows and asks nothing of the network."
+    return signed_page(report, _report(view(report), "report", footer))
 
 
-def poster(account: ReportData) -> str:
+def poster(report: ReportData) -> str:
     """The answer, the ranking and the timeline alone, for a picture."""
-    return _report(view(account, only=("ranking", "timeline")), "poster", _made(account))
+    return _report(view(report, only=("ranking", "timeline")), "poster", _made(report))
 
 
-def _made(account: ReportData) -> str:
-    return f"Made by fedcoast on {account.made}."
+def _made(report: ReportData) -> str:
+    return f"Made by fedcoast on {report.made}."
 
 
-def _report(seen: dict[str, Any], kind: str, footer: str) -> str:
+def _report(state: dict[str, Any], kind: str, footer: str) -> str:
     library, script = plotly_js(), asset("report.js")
     return _fill(
-        seen,
+        state,
         kind=kind,
-        policy=f"{_SEALED}; script-src {_hash(library)} {_hash(script)}",
+        policy=f"{_POLICY}; script-src {_hash(library)} {_hash(script)}",
         status="",
         footer=escape(footer),
         scripts=f'<script type="text/plain" id="plotly">{library}</script>\n<script>{script}</script>',
     )
 
 
-def live_page(seen: dict[str, Any]) -> tuple[str, str]:
+def live_page(state: dict[str, Any]) -> tuple[str, str]:
     """A page that shows a state and then keeps asking its server for the next, with the policy it is sent under."""
     script = asset("report.js") + asset("live.js")
-    policy = f"{_SEALED}; script-src 'self' {_hash(script)}; connect-src 'self'"
-    told = seen["status"]
+    policy = f"{_POLICY}; script-src 'self' {_hash(script)}; connect-src 'self'"
+    status = state["status"]
     text = _fill(
-        seen,
+        state,
         kind="live-page",
         policy=policy,
-        status=f'<p class="live" id="live" role="status" data-state="{told["state"]}">{escape(told["text"])}</p>',
+        status=f'<p class="live" id="live" role="status" data-state="{status["state"]}">{escape(status["text"])}</p>',
         footer="This page follows a run of fedcoast while it trains.",
         scripts=f"<script>{script}</script>",
     )
     return text, f"{policy}; frame-ancestors 'none'"
 
 
-def _fill(seen: dict[str, Any], **parts: str) -> str:
+def _fill(state: dict[str, Any], **parts: str) -> str:
     return _template("report.html").substitute(
-        title=escape(seen["title"]),
+        title=escape(state["title"]),
         style=style(),
-        summary=seen["summary"],
-        contents=seen["contents"],
-        sections=seen["sections"],
-        view=inert({key: seen[key] for key in ("figures", "lines", "partners")}),
+        summary=state["summary"],
+        contents=state["contents"],
+        sections=state["sections"],
+        view=inert({key: state[key] for key in ("figures", "lines", "partners")}),
         **parts,
     )
 
 
-def view(account: ReportData, only: tuple[str, ...] = ()) -> dict[str, Any]:
+def view(report: ReportData, only: tuple[str, ...] = ()) -> dict[str, Any]:
     """What the page shows, in JSON's types: HTML for its parts, the figures, and everyone's line for the timeline."""
-    drawn = {name: draw(account) for name, draw in plots.FIGURES.items() if not only or name in only}
+    drawn = {name: draw(report) for name, draw in plots.FIGURES.items() if not only or name in only}
     figures = {name: json.loads(figure.to_json()) for name, figure in drawn.items() if figure is not None}
-    made = sections(account, {name: figure["layout"]["height"] for name, figure in figures.items()})
+    made = sections(report, {name: figure["layout"]["height"] for name, figure in figures.items()})
     made = [section for section in made if not only or section.name in only]
     return {
-        "title": account.title,
-        "summary": summary(account),
+        "title": report.title,
+        "summary": headline(report),
         "contents": "".join(f'<li><a href="#{s.name}">{escape(s.title)}</a></li>' for s in made),
         "sections": "".join(
             f'<section id="{s.name}" aria-labelledby="{s.name}-title"><h2 id="{s.name}-title">{escape(s.title)}</h2>'
@@ -93,19 +93,19 @@ def view(account: ReportData, only: tuple[str, ...] = ()) -> dict[str, Any]:
             for s in made
         ),
         "figures": figures,
-        "lines": _lines(account),
+        "lines": _lines(report),
         "partners": palette.partners(),
     }
 
 
-def _lines(account: ReportData) -> dict[str, Any]:
+def _lines(report: ReportData) -> dict[str, Any]:
     """Everyone's credit so far, row by row of the ranking, where the timeline draws it."""
-    at = [window[-1] for window in windows(account.rounds, canvas.MOST_COLUMNS)]
-    sums = account.cumulative[:, at].astype("<f4")
+    at = [window[-1] for window in windows(report.rounds, plot_base.MOST_COLUMNS)]
+    sums = report.cumulative[:, at].astype("<f4")
     return {
-        "rounds": [account.rounds[place] for place in at],
-        "clients": [f"{type(standing.client).__name__} {standing.client}" for standing in account.standings],
-        "names": [canvas.label(standing, 24) for standing in account.standings],
+        "rounds": [report.rounds[place] for place in at],
+        "clients": [f"{type(summary.client).__name__} {summary.client}" for summary in report.summaries],
+        "names": [plot_base.label(summary, 24) for summary in report.summaries],
         "sums": base64.b64encode(np.ascontiguousarray(sums).tobytes()).decode(),
         "colours": [colour.light for colour in palette.LINES],
     }

@@ -109,79 +109,79 @@ def rounds(numbers: Sequence[int]) -> str:
     return f"round{'' if len(numbers) == 1 else 's'} {spans(numbers)}"
 
 
-def listed(standings: Sequence[ClientSummary], most: int = _MOST_NAMED) -> Passage:
+def listed(summaries: Sequence[ClientSummary], most: int = _MOST_NAMED) -> Passage:
     """Some clients by name, and how many more there are."""
     passage: list[str | ClientSummary] = []
-    for place, standing in enumerate(standings[:most]):
-        last = place == len(standings) - 1
-        passage += [" and " if last and place else ", " if place else "", standing]
-    return (*passage, f" and {len(standings) - most:,} more") if len(standings) > most else tuple(passage)
+    for place, summary in enumerate(summaries[:most]):
+        last = place == len(summaries) - 1
+        passage += [" and " if last and place else ", " if place else "", summary]
+    return (*passage, f" and {len(summaries) - most:,} more") if len(summaries) > most else tuple(passage)
 
 
-def findings(account: ReportData) -> list[Passage]:
+def findings(report: ReportData) -> list[Passage]:
     """The answer in a few sentences."""
-    if not account.rounds:
-        waiting = f" Waiting: {rounds(account.pending)}." if account.pending else ""
+    if not report.rounds:
+        waiting = f" Waiting: {rounds(report.pending)}." if report.pending else ""
         return [("No round has a final credit yet: each needs to be seen from the rounds after it." + waiting,)]
-    said: list[Passage] = [_extremes(account)]
-    helps, hurts, unclear = (account.of(verdict) for verdict in ("helps", "hurts", "unclear"))
+    sentences: list[Passage] = [_extremes(report)]
+    helps, hurts, unclear = (report.of(verdict) for verdict in ("helps", "hurts", "unclear"))
     if helps or hurts or unclear:
-        sure = f"each with {percent(account.level)} confidence"
+        sure = f"each with {percent(report.level)} confidence"
         if helps:
-            said.append((f"{several(len(helps), 'client')} did better than doing nothing, {sure}.",))
+            sentences.append((f"{several(len(helps), 'client')} did better than doing nothing, {sure}.",))
         if hurts:
-            said.append((f"Worse than doing nothing, {sure}: ", *listed(hurts, 4), "."))
+            sentences.append((f"Worse than doing nothing, {sure}: ", *listed(hurts, 4), "."))
         if unclear:
-            said.append(("Not to be told from a client that does nothing: ", *listed(unclear, 4), "."))
-    if account.doubt:
-        said.append((f"{account.doubt[0].upper()}{account.doubt[1:]}.",))
-    if account.pending:
-        said.append((f"Not final yet: {rounds(account.pending)}.",))
-    return said
+            sentences.append(("Not to be told from a client that does nothing: ", *listed(unclear, 4), "."))
+    if report.range_note:
+        sentences.append((f"{report.range_note[0].upper()}{report.range_note[1:]}.",))
+    if report.pending:
+        sentences.append((f"Not final yet: {rounds(report.pending)}.",))
+    return sentences
 
 
-def about(account: ReportData) -> str:
+def about(report: ReportData) -> str:
     """What a score is, for someone who reads no further."""
-    if account.method != "coast":
-        return f"Scores are by {account.method}, which measures {account.measures}."
-    past = account.settings.get("past", 0)
+    if report.method != "coast":
+        return f"Scores are by {report.method}, which measures {report.measures}."
+    past = report.settings.get("past", 0)
     following = f", and less {percent(past)} of the same for where it came from" if past else ""
-    zero = " Zero is what a client gets that does nothing." if account.zero_is_idle else ""
+    zero = " Zero is what a client gets that does nothing." if report.zero_is_idle else ""
     return (
         "A score counts how often the largest changes that a client proposed pointed where the shared model then went,"
         f" less how often they pointed the other way{following}.{zero} No test data were used."
     )
 
 
-def _extremes(account: ReportData) -> Passage:
-    first, last = account.standings[0], account.standings[-1]
-    if len(account.standings) == 1 or first.score == last.score:
+def _extremes(report: ReportData) -> Passage:
+    first, last = report.summaries[0], report.summaries[-1]
+    if len(report.summaries) == 1 or first.score == last.score:
         return (
             ("All clients have the same score.",)
-            if len(account.standings) > 1
+            if len(report.summaries) > 1
             else ("There is one client: ", first, ".")
         )
-    rivals = [standing for standing in account.standings[1:] if standing.ranks and standing.ranks[0] == 1]
-    doubt: Passage = (" (the first place could also be that of ", *listed(rivals, 3), ")") if rivals else ()
-    return ("Most was contributed by ", first, *doubt, ", least by ", last, ".")
+    rivals = [summary for summary in report.summaries[1:] if summary.ranks and summary.ranks[0] == 1]
+    range_note: Passage = (" (the first place could also be that of ", *listed(rivals, 3), ")") if rivals else ()
+    return ("Most was contributed by ", first, *range_note, ", least by ", last, ".")
 
 
-def settling(account: ReportData) -> Passage:
+def settling(report: ReportData) -> Passage:
     """Who cannot be told apart, and what it would take."""
-    ties = [sorted(group) for group in account.groups if len(group) > 1]
+    ties = [sorted(group) for group in report.groups if len(group) > 1]
     if not ties:
         return ("Any two clients can be told apart.",)
-    if len(account.groups) == 1:
+    if len(report.groups) == 1:
         passage: list[str | ClientSummary] = [
             "Nowhere can the ranking be cut so that all above are surely above all below."
         ]
     else:
-        passage = [f"The ranking falls into {len(account.groups):,} groups. Everyone is surely above all later groups;"]
+        passage = [f"The ranking falls into {len(report.groups):,} groups. Everyone is surely above all later groups;"]
         passage.append(" within a group not everyone can be told apart: ")
         for place, tie in enumerate(ties[:_MOST_NAMED]):
-            passage += ["; " if place else "", *_group([account.standings[p] for p in tie])]
+            passage += ["; " if place else "", *_group([report.summaries[p] for p in tie])]
         passage.append("; …." if len(ties) > _MOST_NAMED else ".")
-    return (*passage, _patience(account))
+    return (*passage, _patience(report))
 
 
 def _group(members: Sequence[ClientSummary]) -> Passage:
@@ -190,29 +190,29 @@ def _group(members: Sequence[ClientSummary]) -> Passage:
     return members[0], " to ", members[-1], f" ({several(len(members), 'client')})"
 
 
-def _patience(account: ReportData) -> str:
+def _patience(report: ReportData) -> str:
     """How many more rounds would do, where ten times as many as there were would."""
-    needed = [more for more in account.settle if more]
-    near = [more for more in needed if more <= 10 * len(account.rounds)]
+    needed = [more for more in report.rounds_to_settle if more]
+    near = [more for more in needed if more <= 10 * len(report.rounds)]
     if not near:
         return " Even many more rounds would hardly change that." if needed else ""
     about = f" About {several(math.ceil(max(near)), 'more round')} like these would tell"
     return f"{about} {'all' if len(near) == len(needed) else 'some'} neighbours apart."
 
 
-def coverage(account: ReportData) -> str:
+def coverage(report: ReportData) -> str:
     """Whether everyone was there."""
-    full = sum(standing.seen == len(account.rounds) for standing in account.standings)
-    dropped = len(account.quarantined)
-    count, of_rounds = len(account.standings), len(account.rounds)
+    full = sum(summary.seen == len(report.rounds) for summary in report.summaries)
+    dropped = len(report.quarantined)
+    count, of_rounds = len(report.summaries), len(report.rounds)
     whole = "the one valued round" if of_rounds == 1 else f"all {of_rounds:,} valued rounds"
     text = (
         f"{'The client' if count == 1 else f'All {count:,} clients'} took part in {whole}."
         if full == count
         else f"{full:,} of {several(count, 'client')} took part in {whole}. Totals favour those who came often; compare"
-        f" {'what is evened' if account.evens else 'them per round'}."
+        f" {'the adjusted means' if report.adjusts else 'them per round'}."
     )
-    if account.evens and account.assessment.strangers:
+    if report.adjusts and report.assessment.strangers:
         text += " It compares only clients that met, if only through others: some here never did."
     return text + (f" {several(dropped, 'upload')} could not be used." if dropped else " Every upload could be used.")
 
@@ -225,9 +225,10 @@ def rule(rewards: Rewards) -> str:
         "rank": "by rank, the last getting one part, the next two, and so on",
     }[rewards.rule]
     options = rewards.options
-    said = [by, {"mean": "per round seen", "evened": "per round, evened out"}.get(options.get("by", ""), "")]
-    said.append("also to those at or below zero" if options.get("everyone") else "to clients above zero alone")
-    said.append("alike to those who cannot be told apart" if options.get("alike_within_groups") else "")
-    said.append(f"nobody below a share of {options['floor']}" if options.get("floor", "0") != "0" else "")
-    said.append(f"nobody above a share of {options['cap']}" if options.get("cap", "1") != "1" else "")
-    return ", ".join(filter(None, said))
+    per_round = {"mean": "per round", "adjusted-mean": "per round, adjusted for absences"}
+    parts = [by, per_round.get(options.get("by", ""), "")]
+    parts.append("also to those at or below zero" if options.get("everyone") else "to clients above zero alone")
+    parts.append("equally to clients that cannot be told apart" if options.get("equal_pay_ties") else "")
+    parts.append(f"nobody below a share of {options['floor']}" if options.get("floor", "0") != "0" else "")
+    parts.append(f"nobody above a share of {options['cap']}" if options.get("cap", "1") != "1" else "")
+    return ", ".join(filter(None, parts))

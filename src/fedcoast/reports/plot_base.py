@@ -49,11 +49,11 @@ def name_rows(figure: Any, names: dict[int, str]) -> None:
     )
 
 
-def label(standing: ClientSummary, most: int = 28) -> str:
+def label(summary: ClientSummary, most: int = 28) -> str:
     """A client's name as plotly may show it: short, neither markup nor template, with its own direction of writing.
 
     >>> label(ClientSummary("<b>%{y}", 1, 0, None, 0))
     '&lt;b&gt;&#37;{y}'
     """
-    name = standing.name if len(standing.name) <= most else standing.name[: most - 1] + "…"
+    name = summary.name if len(summary.name) <= most else summary.name[: most - 1] + "…"
     return isolated(escape(name, quote=False).replace("%{", "&#37;{"))

@@ -1,6 +1,6 @@
-"""The figures of a report, by plotly: each takes an account, and answers None where there is nothing to draw.
+"""The figures of a report, by plotly: each takes a report's data and returns None where there is nothing to draw.
 
-They stand alone too: `ranking(account).show()` in a notebook.
+They stand alone too: `ranking(report).show()` in a notebook.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fedcoast.reports import heatmaps
-from fedcoast.reports import plot_base as canvas
+from fedcoast.reports import plot_base as plot_base
 from fedcoast.reports.overview import Floats, Places, ends, windows
 from fedcoast.reports.palette import BAND, DOWN, LINES, RULE, SOFT, UP
 from fedcoast.reports.phrasing import percent
@@ -24,41 +24,41 @@ _VERDICTS = {
 }
 
 
-def ranking(account: ReportData) -> Any:
+def ranking(report: ReportData) -> Any:
     """Scores with their intervals, the best on top; behind them bands of clients that cannot be told apart."""
-    shown = ends(len(account.standings), MOST_BARS)
-    if not shown or not account.rounds:
+    shown = ends(len(report.summaries), MOST_BARS)
+    if not shown or not report.rounds:
         return None
     levels = _levels(shown)
     traces = []
     for verdict, (words, colour, symbol) in _VERDICTS.items():
-        of = [place for place in shown if account.standings[place].verdict == verdict]
+        of = [place for place in shown if report.summaries[place].verdict == verdict]
         if of:
-            traces.append(_dots(account, of, levels, words, colour, symbol))
-    figure = canvas.figure(traces, 90 + 26 * len(levels), "score")
-    name_rows(figure, {levels[place]: label(account.standings[place]) for place in shown} | _gap(shown, account))
-    for group in account.groups:
+            traces.append(_dots(report, of, levels, words, colour, symbol))
+    figure = plot_base.figure(traces, 90 + 26 * len(levels), "score")
+    name_rows(figure, {levels[place]: label(report.summaries[place]) for place in shown} | _gap(shown, report))
+    for group in report.groups:
         within = [levels[place] for place in group if place in levels]
-        if 1 < len(group) < len(account.standings) and within:
+        if 1 < len(group) < len(report.summaries) and within:
             band = {"fillcolor": BAND.light, "line_width": 0, "layer": "below"}
             figure.add_hrect(y0=min(within) - 0.42, y1=max(within) + 0.42, **band)
     figure.update_layout(showlegend=len(traces) > 1, margin_t=40 if len(traces) > 1 else 10)
-    figure.update_xaxes(zeroline=True, rangemode="tozero" if account.zero_is_idle else "normal")
+    figure.update_xaxes(zeroline=True, rangemode="tozero" if report.zero_is_idle else "normal")
     return figure
 
 
 def _dots(
-    account: ReportData, of: Sequence[int], levels: dict[int, int], words: str, colour: str, symbol: str
+    report: ReportData, of: Sequence[int], levels: dict[int, int], words: str, colour: str, symbol: str
 ) -> dict[str, Any]:
-    standings = [account.standings[place] for place in of]
-    spans = [(s.score - s.interval[0], s.interval[1] - s.score) if s.interval else (0.0, 0.0) for s in standings]
+    summaries = [report.summaries[place] for place in of]
+    spans = [(s.score - s.interval[0], s.interval[1] - s.score) if s.interval else (0.0, 0.0) for s in summaries]
     return {
         "type": "scatter",
         "mode": "markers",
         "name": words,
-        "x": [standing.score for standing in standings],
+        "x": [summary.score for summary in summaries],
         "y": [levels[place] for place in of],
-        "customdata": [[label(standing, 80), _interval(standing), f"{standing.rank}"] for standing in standings],
+        "customdata": [[label(summary, 80), _interval(summary), f"{summary.rank}"] for summary in summaries],
         "hovertemplate": "%{customdata[0]}<br>score %{x:,.4~r}%{customdata[1]}<br>rank %{customdata[2]}<extra></extra>",
         "marker": {"size": 11, "color": colour, "symbol": symbol, "line": {"width": 2, "color": colour}},
         "error_x": {
@@ -73,15 +73,15 @@ def _dots(
     }
 
 
-def timeline(account: ReportData) -> Any:
+def timeline(report: ReportData) -> Any:
     """Credit added up round by round; of many clients the best and the worst, over the middle of all others."""
-    count = len(account.standings)
-    if not account.rounds or not count:
+    count = len(report.summaries)
+    if not report.rounds or not count:
         return None
-    columns = windows(account.rounds, MOST_COLUMNS)
+    columns = windows(report.rounds, MOST_COLUMNS)
     at = [window[-1] for window in columns]
-    numbers = [account.rounds[place] for place in at]
-    sums = account.cumulative[:, at]
+    numbers = [report.rounds[place] for place in at]
+    sums = report.cumulative[:, at]
     shown = ends(count, MOST_LINES)
     traces = [] if len(shown) == count else _crowd(np.delete(sums, shown, axis=0), numbers)
     for place, colour in zip(shown, LINES, strict=False):
@@ -89,7 +89,7 @@ def timeline(account: ReportData) -> Any:
             {
                 "type": "scatter",
                 "mode": "lines" if len(numbers) > 1 else "markers",
-                "name": label(account.standings[place], 24),
+                "name": label(report.summaries[place], 24),
                 "x": numbers,
                 "y": sums[place].astype(np.float32),
                 "line": {"color": colour.light, "width": 2.2},
@@ -97,7 +97,7 @@ def timeline(account: ReportData) -> Any:
                 "hovertemplate": "%{fullData.name}<br>round %{x}: %{y:,.4~r}<extra></extra>",
             }
         )
-    figure = canvas.figure(traces, 440, "round", "credit so far")
+    figure = plot_base.figure(traces, 440, "round", "credit so far")
     figure.update_layout(
         showlegend=True, legend={"orientation": "v", "x": 1.01, "y": 1, "yanchor": "top", "traceorder": "normal"}
     )
@@ -117,13 +117,13 @@ def _crowd(sums: Floats, numbers: list[int]) -> list[dict[str, Any]]:
     ]
 
 
-def shares(account: ReportData) -> Any:
+def shares(report: ReportData) -> Any:
     """What each client would get of a whole."""
-    shown = ends(len(account.standings), MOST_BARS)
-    if account.rewards is None or not shown:
+    shown = ends(len(report.summaries), MOST_BARS)
+    if report.rewards is None or not shown:
         return None
     levels = _levels(shown)
-    of = [account.standings[place].share or 0.0 for place in shown]
+    of = [report.summaries[place].share or 0.0 for place in shown]
     bars = {
         "type": "bar",
         "orientation": "h",
@@ -135,16 +135,16 @@ def shares(account: ReportData) -> Any:
         "marker": {"color": UP.light},
         "hovertemplate": "%{y}: %{x:.2%}<extra></extra>",
     }
-    figure = canvas.figure([bars], 80 + 24 * len(levels), "share")
+    figure = plot_base.figure([bars], 80 + 24 * len(levels), "share")
     figure.update_xaxes(tickformat=".2~%", range=[0, max(of) * 1.12 or 1])
-    name_rows(figure, {levels[place]: label(account.standings[place]) for place in shown} | _gap(shown, account))
+    name_rows(figure, {levels[place]: label(report.summaries[place]) for place in shown} | _gap(shown, report))
     return figure
 
 
-def _interval(standing: ClientSummary) -> str:
-    if standing.interval is None:
+def _interval(summary: ClientSummary) -> str:
+    if summary.interval is None:
         return ""
-    low, high = standing.interval
+    low, high = summary.interval
     return f" ({low:,.4g} to {high:,.4g})"
 
 
@@ -153,8 +153,8 @@ def _levels(shown: Places) -> dict[int, int]:
     return {place: at + (place != at) for at, place in enumerate(shown)}
 
 
-def _gap(shown: Places, account: ReportData) -> dict[int, str]:
-    left_out = len(account.standings) - len(shown)
+def _gap(shown: Places, report: ReportData) -> dict[int, str]:
+    left_out = len(report.summaries) - len(shown)
     free = next((at for at, place in enumerate(shown) if place != at), None)
     return {} if free is None else {free: f"… {left_out:,} more …"}
 

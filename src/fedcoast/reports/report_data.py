@@ -12,7 +12,7 @@ import numpy as np
 
 from fedcoast.analysis.health import Health
 from fedcoast.analysis.rewards import Rewards
-from fedcoast.analysis.uncertainty import Certainty, Interval
+from fedcoast.analysis.uncertainty import Interval, Uncertainty
 from fedcoast.errors import Client
 from fedcoast.methods import METHODS
 from fedcoast.methods.assessment import Assessment
@@ -29,7 +29,7 @@ Verdict = Literal["helps", "hurts", "unclear"]
 class ClientSummary:
     """Where one client stands; what is not known is None.
 
-    `evened` is the mean as if everybody had been in every round, where scores are sums and somebody was not.
+    `adjusted_mean` is the mean credit as if every client had been in every round; None where everybody was.
     `verdict` is what can be said with confidence: above an idle client, below one, or neither.
     """
 
@@ -42,8 +42,8 @@ class ClientSummary:
     verdict: Verdict | None = None
     interval: Interval | None = None
     mean_interval: Interval | None = None
-    evened: float | None = None
-    evened_interval: Interval | None = None
+    adjusted_mean: float | None = None
+    adjusted_interval: Interval | None = None
     ranks: tuple[int, int] | None = None
     group: int | None = None
     share: float | None = None
@@ -61,16 +61,16 @@ class ClientSummary:
 class ReportData:
     """An assessment with all that is known about it, the best client first.
 
-    `credits` has a row for each standing and a column for each of `rounds`, NaN where the client was not seen.
-    `above` is the probability that the row is really above the column, NaN where nothing is known; `groups` are the
-    places that cannot be told apart, `settle` the rounds that would tell each place from the next, and `doubt` says why
-    there are no intervals at all, if so. `health` is how much of the model still moves. `zero_is_idle` says whether a
-    score of 0 is what a client gets that does nothing, `additive` whether the scores are the sums of the credits.
+    `credits` has a row for each client and a column for each of `rounds`, NaN where the client was absent.
+    `prob_above` is the probability that the row is really above the column, NaN where nothing is known. `groups` are
+    the places that cannot be told apart, `rounds_to_settle` the rounds that would tell each place from the next, and
+    `range_note` says why there are no intervals, if there are none. `health` is how much of the model still moves.
+    `zero_is_idle` says whether a client that does nothing scores 0, `additive` whether scores are sums of credits.
     """
 
     title: str
     assessment: Assessment
-    standings: tuple[ClientSummary, ...]
+    summaries: tuple[ClientSummary, ...]
     rounds: tuple[int, ...]
     credits: Floats
     uncounted: tuple[int, ...] = ()
@@ -78,10 +78,10 @@ class ReportData:
     zero_is_idle: bool = False
     additive: bool = True
     level: float | None = None
-    above: Floats | None = None
+    prob_above: Floats | None = None
     groups: tuple[tuple[int, ...], ...] = ()
-    settle: tuple[float | None, ...] = ()
-    doubt: str = ""
+    rounds_to_settle: tuple[float | None, ...] = ()
+    range_note: str = ""
     layers: LayerCredits = field(default_factory=LayerCredits)
     health: Health = field(default_factory=lambda: Health({}))
     rewards: Rewards | None = None
@@ -96,8 +96,8 @@ class ReportData:
         return self.assessment.method
 
     @property
-    def evens(self) -> bool:
-        """Whether the standings have means that are evened out: somebody missed a round, and scores are sums."""
+    def adjusts(self) -> bool:
+        """Whether clients have adjusted means: participation varies, and scores are sums."""
         return self.assessment.uneven
 
     @property
@@ -119,14 +119,14 @@ class ReportData:
         return np.cumsum(np.nan_to_num(self.credits), axis=1)
 
     def of(self, verdict: Verdict) -> tuple[ClientSummary, ...]:
-        return tuple(standing for standing in self.standings if standing.verdict == verdict)
+        return tuple(summary for summary in self.summaries if summary.verdict == verdict)
 
 
-def account(
+def report_data(
     assessment: Assessment,
     *,
     title: str = "A federation",
-    certainty: Certainty | None = None,
+    uncertainty: Uncertainty | None = None,
     layers: LayerCredits | None = None,
     health: Health | None = None,
     rewards: Rewards | None = None,
@@ -147,18 +147,20 @@ def account(
     return ReportData(
         title=printable(title),
         assessment=assessment,
-        standings=_standings(assessment, certainty, rewards, truth, len(rounds), level),
+        summaries=_summaries(assessment, uncertainty, rewards, truth, len(rounds), level),
         rounds=rounds,
         credits=assessment.credits_of(ranking).T,
         uncounted=uncounted,
         quarantined=tuple((n, c, why) for n, of in sorted(assessment.quarantined.items()) for c, why in of.items()),
         zero_is_idle=_zero_is_idle(assessment),
         additive=assessment.additive,
-        level=None if certainty is None or certainty.note else certainty.level,
-        above=None if certainty is None or certainty.note else _above(certainty, ranking),
-        groups=() if certainty is None else tuple(tuple(places[c] for c in group) for group in certainty.groups),
-        settle=() if certainty is None else tuple(certainty.rounds_to_settle.get(pair) for pair in pairwise(ranking)),
-        doubt="" if certainty is None else certainty.note,
+        level=None if uncertainty is None or uncertainty.note else uncertainty.level,
+        prob_above=None if uncertainty is None or uncertainty.note else _prob_above(uncertainty, ranking),
+        groups=() if uncertainty is None else tuple(tuple(places[c] for c in group) for group in uncertainty.groups),
+        rounds_to_settle=()
+        if uncertainty is None
+        else tuple(uncertainty.rounds_to_settle.get(pair) for pair in pairwise(ranking)),
+        range_note="" if uncertainty is None else uncertainty.note,
         layers=layers or LayerCredits(),
         health=health or Health({}),
         rewards=rewards,
@@ -169,9 +171,9 @@ def account(
     )
 
 
-def _standings(
+def _summaries(
     assessment: Assessment,
-    certainty: Certainty | None,
+    uncertainty: Uncertainty | None,
     rewards: Rewards | None,
     truth: Mapping[Client, float] | None,
     valued: int,
@@ -179,11 +181,11 @@ def _standings(
 ) -> tuple[ClientSummary, ...]:
     ranks, mean, judges = assessment.ranks, assessment.mean, _zero_is_idle(assessment)
     planted = {} if truth is None else dict(zip(truth, paper_ranks(list(truth.values())), strict=True))
-    intervals = {} if certainty is None else certainty.intervals
-    means = {} if certainty is None else certainty.mean_intervals
-    levels = {} if certainty is None or not level else certainty.evened_intervals
-    rank_intervals = {} if certainty is None or certainty.note else certainty.rank_intervals
-    groups = {} if certainty is None else {c: place for place, of in enumerate(certainty.groups) for c in of}
+    intervals = {} if uncertainty is None else uncertainty.intervals
+    means = {} if uncertainty is None else uncertainty.mean_intervals
+    levels = {} if uncertainty is None or not level else uncertainty.adjusted_intervals
+    rank_intervals = {} if uncertainty is None or uncertainty.note else uncertainty.rank_intervals
+    groups = {} if uncertainty is None else {c: place for place, of in enumerate(uncertainty.groups) for c in of}
     return tuple(
         ClientSummary(
             client=client,
@@ -195,8 +197,8 @@ def _standings(
             verdict=_verdict(intervals.get(client)) if judges else None,
             interval=intervals.get(client),
             mean_interval=means.get(client),
-            evened=level.get(client) if assessment.seen[client] else None,
-            evened_interval=levels.get(client),
+            adjusted_mean=level.get(client) if assessment.seen[client] else None,
+            adjusted_interval=levels.get(client),
             ranks=rank_intervals.get(client),
             group=groups.get(client),
             share=None if rewards is None else float(rewards.shares[client]),
@@ -221,10 +223,10 @@ def _zero_is_idle(assessment: Assessment) -> bool:
     return assessment.method == "coast" and (compares_updates or settings.get("baseline") == "idle")
 
 
-def _above(certainty: Certainty, ranking: tuple[Client, ...]) -> Floats:
-    places = {client: place for place, client in enumerate(certainty.clients)}
+def _prob_above(uncertainty: Uncertainty, ranking: tuple[Client, ...]) -> Floats:
+    places = {client: place for place, client in enumerate(uncertainty.clients)}
     order = [places[client] for client in ranking]
-    return np.asarray(certainty.above, dtype=np.float64)[np.ix_(order, order)]
+    return np.asarray(uncertainty.prob_above, dtype=np.float64)[np.ix_(order, order)]
 
 
 def _version(package: str) -> str:

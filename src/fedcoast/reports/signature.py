@@ -1,6 +1,6 @@
 """What a report carries for a machine: the head of the run's chain, the settings, the scores, and a hash of the rest.
 
-`fedcoast verify RUN --report FILE` holds it against the recording (docs/audit.md).
+`fedcoast verify RUN --content FILE` holds it against the recording (docs/audit.md).
 """
 
 import hashlib
@@ -18,48 +18,50 @@ VERSION = 1
 _BLOCK = re.compile(r'<script type="application/json" id="seal">(.*?)</script>\n', re.DOTALL)
 
 
-def sealed_json(account: ReportData, report: dict[str, Any]) -> str:
-    """A report in JSON, which holds the whole assessment already, with its seal."""
-    return json.dumps({**report, "seal": _seal(account, _compact(report))}, allow_nan=False)
+def signed_json(report: ReportData, content: dict[str, Any]) -> str:
+    """A report in JSON, which holds the whole assessment already, with its signature."""
+    return json.dumps({**content, "seal": _signature(report, _compact(content))}, allow_nan=False)
 
 
-def sealed_page(account: ReportData, text: str) -> str:
-    """A page with its seal at the end; no browser shows or runs it."""
-    said = json.loads(account.assessment.to_json())
-    scores = {name: value for name, value in said.items() if name not in ("credits", "quarantined")}
-    block = inert({**_seal(account, text), "assessment": scores})
+def signed_page(report: ReportData, text: str) -> str:
+    """A page with its signature at the end; no browser shows or runs it."""
+    content = json.loads(report.assessment.to_json())
+    scores = {name: value for name, value in content.items() if name not in ("credits", "quarantined")}
+    block = inert({**_signature(report, text), "assessment": scores})
     before, end, after = text.rpartition("</body>")
     return f'{before}<script type="application/json" id="seal">{block}</script>\n{end}{after}'
 
 
-def unsealed(text: str) -> tuple[dict[str, Any], dict[str, Any], bool]:
-    """The seal of a report in HTML or JSON, what it says the assessment was, and whether the rest is as it was made."""
+def read_signature(text: str) -> tuple[dict[str, Any], dict[str, Any], bool]:
+    """The signature of a report in HTML or JSON, the assessment it states, and whether the rest is unchanged."""
     try:
         if text.lstrip().startswith("{"):
-            report = json.loads(text)
-            seal = report.pop("seal")
-            whole = json.dumps({**report, "seal": seal}) == text and seal["digest"] == _digest(_compact(report))
-            said = report["assessment"]
+            content = json.loads(text)
+            signature = content.pop("seal")
+            whole = json.dumps({**content, "seal": signature}) == text and signature["digest"] == _digest(
+                _compact(content)
+            )
+            assessment = content["assessment"]
         else:
             (block,) = _BLOCK.findall(text)
-            seal = json.loads(block)
-            whole = inert(seal) == block and seal["digest"] == _digest(_BLOCK.sub("", text))
-            said = seal.pop("assessment")
-        if (seal["format"], seal["version"]) != (FORMAT, VERSION) or not isinstance(said, dict):
-            raise BadFile(f"a {FORMAT} of version {VERSION} is wanted")
-        if not isinstance(seal["last_round"], int | None) or not isinstance(seal["head"], str):
-            raise BadFile("the seal says neither which round was the last nor which head the chain had")
+            signature = json.loads(block)
+            whole = inert(signature) == block and signature["digest"] == _digest(_BLOCK.sub("", text))
+            assessment = signature.pop("assessment")
+        if (signature["format"], signature["version"]) != (FORMAT, VERSION) or not isinstance(assessment, dict):
+            raise BadFile(f"a {FORMAT} of version {VERSION} is expected")
+        if not isinstance(signature["last_round"], int | None) or not isinstance(signature["head"], str):
+            raise BadFile("the signature names neither the last round nor the head of the chain")
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
-        raise BadFile(f"this is no report with a seal ({type(error).__name__}: {error})") from error
-    return seal, said, whole
+        raise BadFile(f"this is not a report with a signature ({type(error).__name__}: {error})") from error
+    return signature, assessment, whole
 
 
-def _seal(account: ReportData, rest: str) -> dict[str, Any]:
+def _signature(report: ReportData, rest: str) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
-        "last_round": last_round(account.assessment),
-        "head": account.head,
+        "last_round": last_round(report.assessment),
+        "head": report.head,
         "digest": _digest(rest),
     }
 

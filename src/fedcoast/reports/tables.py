@@ -6,7 +6,7 @@ from html import escape
 
 from fedcoast.methods.comparison import Comparison
 from fedcoast.reports import markup
-from fedcoast.reports import phrasing as wording
+from fedcoast.reports import phrasing as phrasing
 from fedcoast.reports.markup import Cell
 from fedcoast.reports.overview import ends
 from fedcoast.reports.phrasing import chance, interval, number, percent
@@ -17,19 +17,19 @@ _MOST_CELLS, _MOST_LISTED, _MOST_ABSENT = 3000, 100, 20
 _ELSEWHERE = "Too many numbers for a table here; the report as CSV or JSON has them all."
 
 
-def ranking_table(account: ReportData) -> str:
+def ranking_table(report: ReportData) -> str:
     """Everyone, best first. Of many, the two ends; the page fetches the others from a second table when it needs them.
 
     To a browser that runs scripts what is in `noscript` is mere text, and costs nothing until then; others show it.
     """
-    columns = [column for column in _COLUMNS if any(column.known(standing) for standing in account.standings)]
-    count = len(account.standings)
+    columns = [column for column in _COLUMNS if any(column.known(summary) for summary in report.summaries)]
+    count = len(report.summaries)
     shown = ends(count, MOST_BARS)
     between = [place for place in range(count) if place not in set(shown)]
-    heads = [column.head.format(level=percent(account.level)) for column in columns]
+    heads = [column.head.format(level=percent(report.level)) for column in columns]
 
     def table(name: str, caption: str, places: Sequence[int]) -> str:
-        rows = ([column.cell(account.standings[place]) for column in columns] for place in places)
+        rows = ([column.cell(report.summaries[place]) for column in columns] for place in places)
         return markup.table(name, caption, heads, rows, sortable=name == "ranking-table", places=places)
 
     some = f" ({len(shown)} of {count:,} are shown)" if between else ""
@@ -50,19 +50,19 @@ class _Column:
     cell: Callable[[ClientSummary], Cell]
 
 
-def client_cell(standing: ClientSummary) -> Cell:
-    return Cell(markup.named(standing), standing.name, "client")
+def client_cell(summary: ClientSummary) -> Cell:
+    return Cell(markup.named(summary), summary.name, "client")
 
 
-def _button(standing: ClientSummary) -> Cell:
-    button = f'<button type="button" class="pick" aria-pressed="false">{markup.named(standing)}</button>'
-    return Cell(button, standing.name, "client")
+def _button(summary: ClientSummary) -> Cell:
+    button = f'<button type="button" class="pick" aria-pressed="false">{markup.named(summary)}</button>'
+    return Cell(button, summary.name, "client")
 
 
-def _verdict(standing: ClientSummary) -> Cell:
-    words = wording.VERDICTS[standing.verdict]
-    order = {"hurts": 0, "unclear": 1, "helps": 2, None: -1}[standing.verdict]
-    return Cell(f'<span class="verdict {standing.verdict or ""}">{words}</span>', order, "words")
+def _verdict(summary: ClientSummary) -> Cell:
+    words = phrasing.VERDICTS[summary.verdict]
+    order = {"hurts": 0, "unclear": 1, "helps": 2, None: -1}[summary.verdict]
+    return Cell(f'<span class="verdict {summary.verdict or ""}">{words}</span>', order, "words")
 
 
 def _span(span: tuple[float, float] | None) -> Cell:
@@ -95,17 +95,17 @@ _COLUMNS = [
         lambda s: _whole(s.mean, number(s.mean)),
     ),
     _Column(
-        "evened",
+        "adjusted mean",
         "The score per round as if all had been in every round, if a round adds the same to everybody: some give more,"
         " and a client should not depend on which it was in.",
-        lambda s: s.evened is not None,
-        lambda s: _whole(s.evened, number(s.evened)),
+        lambda s: s.adjusted_mean is not None,
+        lambda s: _whole(s.adjusted_mean, number(s.adjusted_mean)),
     ),
     _Column(
-        "evened, range",
+        "adjusted range",
         "Where that would lie, with the same confidence, had the luck of the rounds been drawn anew.",
-        lambda s: s.evened_interval,
-        lambda s: _span(s.evened_interval),
+        lambda s: s.adjusted_interval,
+        lambda s: _span(s.adjusted_interval),
     ),
     _Column(
         "rank could be",
@@ -130,7 +130,7 @@ _COLUMNS = [
         "amount",
         "Its part of the budget.",
         lambda s: s.cents is not None,
-        lambda s: Cell(wording.money(s.cents), s.cents or 0),
+        lambda s: Cell(phrasing.money(s.cents), s.cents or 0),
     ),
     _Column(
         "planted rank",
@@ -144,39 +144,39 @@ _COLUMNS = [
 # --- the numbers behind the figures
 
 
-def credits_table(account: ReportData) -> str:
-    if account.credits.size > _MOST_CELLS:
+def credits_table(report: ReportData) -> str:
+    if report.credits.size > _MOST_CELLS:
         return markup.paragraph(_ELSEWHERE, "note")
-    heads = ["client", *(f"round {n}" for n in account.rounds)]
+    heads = ["client", *(f"round {n}" for n in report.rounds)]
     rows = [
-        [client_cell(standing)]
-        + [Cell("" if credit != credit else number(float(credit))) for credit in account.credits[row]]
-        for row, standing in enumerate(account.standings)
+        [client_cell(summary)]
+        + [Cell("" if credit != credit else number(float(credit))) for credit in report.credits[row]]
+        for row, summary in enumerate(report.summaries)
     ]
     return _behind("credits", "Credit of each client in each round", heads, rows)
 
 
-def layers_table(account: ReportData) -> str:
-    shown = [account.standings[place] for place in ends(len(account.standings), MOST_BARS)]
-    names = account.layers.names
+def layers_table(report: ReportData) -> str:
+    shown = [report.summaries[place] for place in ends(len(report.summaries), MOST_BARS)]
+    names = report.layers.names
     if len(shown) * len(names) > _MOST_CELLS:
         return markup.paragraph(_ELSEWHERE, "note")
     rows = [
-        [client_cell(standing), *(Cell(number(int(net))) for net in account.layers.agreement[standing.client])]
-        for standing in shown
+        [client_cell(summary), *(Cell(number(int(net))) for net in report.layers.agreement[summary.client])]
+        for summary in shown
     ]
     return _behind("layers", "Credit by layer; a row adds up to the score", ["client", *names], rows)
 
 
-def above_table(account: ReportData) -> str:
-    if account.above is None or len(account.standings) > MOST_PAIRS:
+def prob_above_table(report: ReportData) -> str:
+    if report.prob_above is None or len(report.summaries) > MOST_PAIRS:
         return markup.paragraph(_ELSEWHERE, "note")
     rows = [
-        [client_cell(standing)]
-        + [Cell("" if row == column else escape(chance(float(p)))) for column, p in enumerate(account.above[row])]
-        for row, standing in enumerate(account.standings)
+        [client_cell(summary)]
+        + [Cell("" if row == column else escape(chance(float(p)))) for column, p in enumerate(report.prob_above[row])]
+        for row, summary in enumerate(report.summaries)
     ]
-    heads = ["above", *(standing.name for standing in account.standings)]
+    heads = ["above", *(summary.name for summary in report.summaries)]
     return _behind("above", "Probability that the row is above the column", heads, rows)
 
 
@@ -186,23 +186,23 @@ def agreement_table(comparison: Comparison) -> str:
     return _behind("agreement", "Spearman’s ρ of any two methods", ["method", *found], rows)
 
 
-def methods_table(account: ReportData, comparison: Comparison) -> str:
+def methods_table(report: ReportData, comparison: Comparison) -> str:
     """The rank of each client by each method."""
     names, found = list(comparison.assessments), comparison.spearman()
-    shown = [account.standings[place] for place in ends(len(account.standings), MOST_BARS)]
+    shown = [report.summaries[place] for place in ends(len(report.summaries), MOST_BARS)]
     ranks = {name: answer.ranks for name, answer in comparison.assessments.items()}
     rows = [[client_cell(s), *(Cell(str(ranks[name][s.client])) for name in names)] for s in shown]
     if found:
         rows.append([Cell("ρ with the planted order", "", "client"), *(_signed(found[name]) for name in names)])
-    some = "" if len(shown) == len(account.standings) else f" ({len(shown)} of {len(account.standings):,})"
+    some = "" if len(shown) == len(report.summaries) else f" ({len(shown)} of {len(report.summaries):,})"
     return markup.table("methods-table", f"Rank of each client by each method{some}", ["client", *names], rows)
 
 
-def absence_table(account: ReportData) -> str:
-    missing = sorted((s for s in account.standings if s.seen < len(account.rounds)), key=lambda s: s.seen)
+def absence_table(report: ReportData) -> str:
+    missing = sorted((s for s in report.summaries if s.seen < len(report.rounds)), key=lambda s: s.seen)
     if not missing:
         return ""
-    most = len(account.rounds)
+    most = len(report.rounds)
     rows = [
         [
             client_cell(s),
@@ -216,15 +216,15 @@ def absence_table(account: ReportData) -> str:
     return markup.table("coverage-table", caption, ["client", "took part", "rounds", "of all"], rows)
 
 
-def quarantine_table(account: ReportData) -> str:
-    if not account.quarantined:
+def quarantine_table(report: ReportData) -> str:
+    if not report.quarantined:
         return ""
-    names = {standing.client: standing for standing in account.standings}
+    names = {summary.client: summary for summary in report.summaries}
     rows = [
         [Cell(str(n), n), client_cell(names[client]), Cell(escape(why), why, "words")]
-        for n, client, why in account.quarantined[:_MOST_LISTED]
+        for n, client, why in report.quarantined[:_MOST_LISTED]
     ]
-    caption = f"Uploads left out of their round{_some(len(account.quarantined), _MOST_LISTED)}"
+    caption = f"Uploads left out of their round{_some(len(report.quarantined), _MOST_LISTED)}"
     return markup.table("quarantine-table", caption, ["round", "client", "why"], rows)
 
 

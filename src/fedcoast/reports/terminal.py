@@ -46,27 +46,27 @@ def watch(follower: RunFollower, console: Console, until: Callable[[], bool] = l
 
 def screen(follower: RunFollower, width: int = 110, height: int = 40) -> RenderableType:
     """Where the run stands, in so many columns and, if that can be, lines."""
-    account, last = follower.account(), follower.assessor.last_round
-    told = "waiting for the first round" if last is None else f"round {last}"
-    head = Text.assemble((account.title, "bold"), f"  {told}", (" …" if follower.behind else ""))
-    said = Text(" ").join(_passage(passage) for passage in findings(account)[:3])
-    parts: list[RenderableType] = [head, said]
-    if warning := health.warning(account):
+    report, last = follower.report(), follower.assessor.last_round
+    position = "waiting for the first round" if last is None else f"round {last}"
+    head = Text.assemble((report.title, "bold"), f"  {position}", (" …" if follower.behind else ""))
+    findings_text = Text(" ").join(_passage(passage) for passage in findings(report)[:3])
+    parts: list[RenderableType] = [head, findings_text]
+    if warning := health.warning(report):
         parts.append(Text(warning, "dark_orange3"))
-    if account.rounds:
-        parts.append(standings(account, width, max(4, height - 11)))
+    if report.rounds:
+        parts.append(summaries(report, width, max(4, height - 11)))
     if follower.trouble:
         parts.append(Text(printable(follower.trouble), "dark_orange3"))
     return Group(*parts)
 
 
-def standings(account: ReportData, width: int, most: int) -> Table:
+def summaries(report: ReportData, width: int, most: int) -> Table:
     """The ranking, of many clients its two ends; a narrow terminal goes without what matters less."""
-    shown = ends(len(account.standings), most)
-    spans = [account.standings[place].interval or (account.standings[place].score,) * 2 for place in shown]
+    shown = ends(len(report.summaries), most)
+    spans = [report.summaries[place].interval or (report.summaries[place].score,) * 2 for place in shown]
     low, high = min(0.0, *(span[0] for span in spans)), max(0.0, *(span[1] for span in spans))
-    peak = float(np.nanmax(np.abs(account.credits))) or 1.0
-    judged = any(standing.verdict for standing in account.standings)
+    peak = float(np.nanmax(np.abs(report.credits))) or 1.0
+    judged = any(summary.verdict for summary in report.summaries)
     wide, medium = width >= 110, width >= 90
     cells = _SCALE if width >= 72 else 12
     columns: list[tuple[str, JustifyMethod, bool]] = [
@@ -78,35 +78,35 @@ def standings(account: ReportData, width: int, most: int) -> Table:
         ("rounds", "right", medium),
         ("verdict", "left", judged),
     ]
-    table = Table(caption=_key(account, low, high), caption_justify="left")
+    table = Table(caption=_key(report, low, high), caption_justify="left")
     for name, side, wanted in columns:
         if wanted:
             most_cells = max(16, width // 5) if name == "client" else None
             table.add_column(name, justify=side, no_wrap=True, max_width=most_cells)
     for at, place in enumerate(shown):
-        standing = account.standings[place]
-        style = _STYLES[standing.verdict]
+        summary = report.summaries[place]
+        style = _STYLES[summary.verdict]
         if place != at and shown[at - 1] == at - 1:
             table.add_section()
         row: list[str | Text] = [
-            str(standing.rank),
-            Text(isolated(standing.name)),
-            number(standing.score),
-            Text(scale(standing, low, high, cells), style),
-            Text(history(account.credits[place], peak), style),
-            str(standing.seen),
-            Text(VERDICTS[standing.verdict], style),
+            str(summary.rank),
+            Text(isolated(summary.name)),
+            number(summary.score),
+            Text(scale(summary, low, high, cells), style),
+            Text(history(report.credits[place], peak), style),
+            str(summary.seen),
+            Text(VERDICTS[summary.verdict], style),
         ]
         table.add_row(*(cell for cell, (_, _, wanted) in zip(row, columns, strict=True) if wanted))
     return table
 
 
-def _key(account: ReportData, low: float, high: float) -> str:
-    sure = "" if account.level is None else f", ─ its {percent(account.level)} range"
+def _key(report: ReportData, low: float, high: float) -> str:
+    sure = "" if report.level is None else f", ─ its {percent(report.level)} range"
     return f"● score{sure}, │ zero, on a scale from {number(low)} to {number(high)}"
 
 
-def scale(standing: ClientSummary, low: float, high: float, width: int = _SCALE) -> str:
+def scale(summary: ClientSummary, low: float, high: float, width: int = _SCALE) -> str:
     """A client's range on the common scale.
 
     >>> scale(ClientSummary("a", 1, 50, None, 3, interval=(25, 75)), 0, 100)
@@ -118,10 +118,10 @@ def scale(standing: ClientSummary, low: float, high: float, width: int = _SCALE)
         return round((value - low) / ((high - low) or 1) * (width - 1))
 
     cells[at(0)] = "│"
-    first, last = standing.interval or (standing.score, standing.score)
+    first, last = summary.interval or (summary.score, summary.score)
     for place in range(at(first), at(last) + 1):
         cells[place] = "─"
-    cells[at(standing.score)] = "●"
+    cells[at(summary.score)] = "●"
     return "".join(cells)
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from fedcoast import Assessment
-from fedcoast.reports.assess_rounds import conclude, survey
+from fedcoast.reports.assess_rounds import assess_rounds, build_report
 from fedcoast.reports.layers import LayerCredits
 from federations import federation
 
@@ -24,11 +24,11 @@ MADE = datetime(2026, 11, 16, 8, 30, tzinfo=UTC)
 
 def small(rounds=30, clients=("ann", "bob", "cid"), others=None, **told):
     """A federation of a few clients, the first the best."""
-    return survey(federation(rounds=rounds, clients=clients), None, others, made=MADE, title="small", **told)
+    return assess_rounds(federation(rounds=rounds, clients=clients), None, others, made=MADE, title="small", **told)
 
 
 def nasty(rounds=20):
-    return survey(federation(rounds=rounds, clients=NASTY), title=SCRIPT, made=MADE, facts={SCRIPT: SCRIPT})
+    return assess_rounds(federation(rounds=rounds, clients=NASTY), title=SCRIPT, made=MADE, facts={SCRIPT: SCRIPT})
 
 
 def large(clients=1000, rounds=1000, layers=60, draws=100):
@@ -47,11 +47,11 @@ def large(clients=1000, rounds=1000, layers=60, draws=100):
         seen={name: int(there[place].sum()) for place, name in enumerate(names)},
         settings={"horizon": 2, "target": "ballot", "baseline": "idle", "rounds": [None, None]},
     )
-    account = conclude(assessment, draws=draws, title="large", made=MADE)
+    report = build_report(assessment, draws=draws, title="large", made=MADE)
     votes = {name: np.full(layers, 100) for name in names}
     found = LayerCredits(
         tuple(f"blocks.{layer}.weight" for layer in range(layers)),
         {name: rng.integers(-20, 80, layers) for name in names},
         votes,
     )
-    return account.__class__(**{**vars(account), "layers": found})
+    return report.__class__(**{**vars(report), "layers": found})
