@@ -1,4 +1,4 @@
-"""How often the 90 % intervals of `certainty` hold the truth: on simulated streams, and on federations of the lab.
+"""How often the 90 % intervals of `uncertainty` hold the truth: on simulated streams, and on federations of the lab.
 
     python -m benchmarks.coverage [--smoke]
 
@@ -351,12 +351,12 @@ _PAGE = """\
 <!-- Written by `{command}`. Change the words there. -->
 
 A score is a sum of credits, and a credit has luck in it: which batches were drawn, which noise, who else took part.
-`certainty` says how much of a ranking is more than luck.
+`uncertainty` says how much of a ranking is more than luck.
 
 ```python
-from fedcoast.analysis.uncertainty import certainty
+from fedcoast.analysis.uncertainty import uncertainty
 
-sure = certainty(assessor.assessment())   # level=0.90, by="total"
+sure = uncertainty(assessor.assessment())   # level=0.90, by="total"
 print(sure)
 sure.intervals["ann"]            # (low, high) for the total; None if ann was seen too rarely
 sure.mean_intervals["ann"]       # the same per round seen

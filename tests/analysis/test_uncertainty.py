@@ -257,7 +257,7 @@ def test_the_table_shows_names_as_text_and_fits_a_terminal(three):
 def test_json_has_everything_in_the_order_of_the_ranking(three):
     sure = uncertainty(three)
     data = json.loads(sure.to_json())
-    assert (data["format"], data["version"], data["level"], data["block"]) == ("fedcoast-certainty", 1, 0.9, 3)
+    assert (data["format"], data["version"], data["level"], data["block"]) == ("fedcoast-uncertainty", 1, 0.9, 3)
     assert [client["name"] for client in data["clients"]] == list(sure.clients)
     assert [tuple(interval) for interval in data["intervals"]] == [sure.intervals[c] for c in sure.clients]
     assert data["groups"] == [[0], [1, 2]]
