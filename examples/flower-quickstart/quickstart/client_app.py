@@ -1,12 +1,12 @@
-"""A site. `introduce` tells the server which one, so that a site that restarts is still the same."""
+"""A site. `identity_mod` tells the server which one, so that a site that restarts is still the same."""
 
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 
-from fedcoast.integrations.flower import introduce
+from fedcoast.integrations.flower import identity_mod
 from quickstart.task import SITES, Net, site_data, train
 
-app = ClientApp(mods=[introduce])
+app = ClientApp(mods=[identity_mod])
 
 
 @app.train()

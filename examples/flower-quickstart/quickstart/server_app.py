@@ -21,7 +21,7 @@ def main(grid: Grid, context: Context) -> None:
         arrays, done = resumed(folder, arrays)  # goes on where a killed run ended
 
     # Sites are known by their partition here; a registered SuperNode would bring its name along.
-    names = Identity(joined={f"partition-{place}": site.name for place, site in enumerate(SITES)})
+    names = Identity(aliases={f"partition-{place}": site.name for place, site in enumerate(SITES)})
     coast = CoAst()
     observers = [coast, Recorder(folder)] if folder else [coast]
     strategy = Observed(FedAvg(fraction_evaluate=0.0, min_available_nodes=2), *observers, identity=names)

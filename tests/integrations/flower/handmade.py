@@ -30,10 +30,10 @@ def ask(node, arrays, kind="train", config=None):
     return Message(RecordDict({"arrays": arrays, "config": ConfigRecord(config or {})}), node, kind)
 
 
-def answer(message, model, said=None, words=None, **metrics):
-    content = {"arrays": record(model), "metrics": MetricRecord({"num-examples": 10, **metrics, **(said or {})})}
-    if words:
-        content["words"] = ConfigRecord(words)
+def answer(message, model, metadata=None, config=None, **metrics):
+    content = {"arrays": record(model), "metrics": MetricRecord({"num-examples": 10, **metrics, **(metadata or {})})}
+    if config:
+        content["config"] = ConfigRecord(config)
     return Message(RecordDict(content), reply_to=message)
 
 
@@ -49,8 +49,8 @@ class Node:
     examples: int = 10
     name: str = ""
     public_key: bytes = b""
-    said: dict = field(default_factory=dict)
-    words: dict = field(default_factory=dict)
+    metadata: dict = field(default_factory=dict)
+    config: dict = field(default_factory=dict)
     mods: tuple = ()
     context: object = None
 
@@ -107,7 +107,7 @@ class HandmadeGrid(Grid):
             model = node.train(model_in(message.content["arrays"]), number)
             if model is None:
                 return None
-            return answer(message, model, said={"num-examples": node.examples, **node.said}, words=node.words)
+            return answer(message, model, metadata={"num-examples": node.examples, **node.metadata}, config=node.config)
 
         app = client_app
         for mod in reversed(node.mods):
@@ -149,9 +149,9 @@ def small_model(dtype=np.float32):
 def federation():
     """Four clients, the last of which goes the other way; node ids of 64 bits, as Flower draws them."""
     nodes = {
-        7423646701073919812: Node(drifting(1), examples=30, said={"partition-id": 0}),
-        9892395317463862946: Node(drifting(2), examples=20, said={"partition-id": 1}),
-        1383212345678901234: Node(drifting(3), examples=10, said={"partition-id": 2}),
-        4611686018427387905: Node(drifting(4, -1.0), examples=10, said={"partition-id": 3}),
+        7423646701073919812: Node(drifting(1), examples=30, metadata={"partition-id": 0}),
+        9892395317463862946: Node(drifting(2), examples=20, metadata={"partition-id": 1}),
+        1383212345678901234: Node(drifting(3), examples=10, metadata={"partition-id": 2}),
+        4611686018427387905: Node(drifting(4, -1.0), examples=10, metadata={"partition-id": 3}),
     }
     return HandmadeGrid(nodes)

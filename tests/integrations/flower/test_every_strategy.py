@@ -51,7 +51,7 @@ def grid_for(name):
         return HandmadeGrid({i: Node(lambda model, number: {"0": booster(number)}) for i in (1, 2, 3)})
     grid = federation()
     for place, node in enumerate(grid.nodes.values()):
-        node.said |= {"train_loss": 0.5 + place, "norm_bit": place % 2}
+        node.metadata |= {"train_loss": 0.5 + place, "norm_bit": place % 2}
     return grid
 
 
@@ -89,7 +89,7 @@ def sent(grid):
 
 
 def clients_of(grid):
-    return {node: f"partition-{one.said['partition-id']}" for node, one in grid.nodes.items()}
+    return {node: f"partition-{one.metadata['partition-id']}" for node, one in grid.nodes.items()}
 
 
 def scores_by_hand(grid, models):

@@ -36,7 +36,7 @@ def test_the_public_names_are_these():
         "Peer",
         "TernaryFedAvg",
         "drop_negative",
-        "introduce",
+        "identity_mod",
         "resumed",
         "watch",
     ]

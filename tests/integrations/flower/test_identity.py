@@ -1,11 +1,11 @@
-"""Who is who: from the best evidence to the weakest, joined on purpose only, and never two in one."""
+"""Who is who: from the best evidence to the weakest, aliases on purpose only, and never two in one."""
 
 import pytest
 from flwr.app import Context, RecordDict
 from flwr.serverapp.strategy import FedAvg
 
 from fedcoast import BadSetting, CoAst
-from fedcoast.integrations.flower import Identity, Observed, Peer, introduce
+from fedcoast.integrations.flower import Identity, Observed, Peer, identity_mod
 from integrations.flower.handmade import HandmadeGrid, Node, answer, ask, drifting, federation, record, small_model
 
 KEY = b"-----a public key-----"
@@ -42,12 +42,12 @@ def test_a_key_that_is_drawn_at_every_start_names_nobody():
 
 def test_a_number_that_is_a_client_is_not_the_partition_of_that_number():
     identity = Identity()
-    assert identity(Peer(1, said={"client-id": 3})) != identity(Peer(2, said={"partition-id": 3}))
+    assert identity(Peer(1, metadata={"client-id": 3})) != identity(Peer(2, metadata={"partition-id": 3}))
 
 
 def test_other_keys_can_be_agreed_on():
-    assert Identity(claim="site")(Peer(1, said={"site": "oslo", "client-id": "x"})) == "oslo"
-    assert Identity(partition="shard")(Peer(1, said={"shard": 2})) == "partition-2"
+    assert Identity(claim="site")(Peer(1, metadata={"site": "oslo", "client-id": "x"})) == "oslo"
+    assert Identity(partition="shard")(Peer(1, metadata={"shard": 2})) == "partition-2"
 
 
 def test_registered_names_are_read_from_the_grid():
@@ -57,7 +57,7 @@ def test_registered_names_are_read_from_the_grid():
 
 
 def test_a_restarted_node_is_the_same_client_if_it_says_so():
-    nodes = {i: Node(drifting(i), said={"partition-id": i}) for i in (1, 2)}
+    nodes = {i: Node(drifting(i), metadata={"partition-id": i}) for i in (1, 2)}
     coast = CoAst(horizon=1)
     strategy = Observed(FedAvg(), coast)
     arrays = strategy.start(HandmadeGrid(nodes), record(small_model()), num_rounds=2).arrays
@@ -76,25 +76,25 @@ def test_a_node_that_returns_under_a_new_id_is_somebody_new_unless_joined():
         return coast.assessment().seen
 
     assert clients(None) == {"node-1": 3, "node-2": 2, "node-99": 1}
-    assert clients(Identity(joined={"node-99": "node-2"})) == {"node-1": 3, "node-2": 3}
-    assert clients(Identity(joined={2: "berlin", 99: "berlin"})) == {"berlin": 3, "node-1": 3}
+    assert clients(Identity(aliases={"node-99": "node-2"})) == {"node-1": 3, "node-2": 3}
+    assert clients(Identity(aliases={2: "berlin", 99: "berlin"})) == {"berlin": 3, "node-1": 3}
 
 
 @pytest.mark.parametrize(
-    ("joined", "text"),
+    ("aliases", "text"),
     [
-        ({"a": "b", "b": "c"}, "joined leads from 'a' to 'b' and on to 'c'; name the last one"),
-        ({"a": ""}, "joined maps a former identity to a client's name; got ''"),
-        ({"a": 7}, "joined maps a former identity to a client's name; got 7"),
+        ({"a": "b", "b": "c"}, "aliases leads from 'a' to 'b' and on to 'c'; map to the last one"),
+        ({"a": ""}, "aliases maps a former identity to a client's name; got ''"),
+        ({"a": 7}, "aliases maps a former identity to a client's name; got 7"),
     ],
 )
-def test_joins_that_mean_nothing_are_refused(joined, text):
+def test_aliases_that_mean_nothing_are_refused(aliases, text):
     with pytest.raises(BadSetting, match=text):
-        Identity(joined=joined)
+        Identity(aliases=aliases)
 
 
 def test_two_that_claim_one_identity_are_both_left_out_and_both_named():
-    nodes = {i: Node(drifting(i), said={"partition-id": min(i, 3)}) for i in (1, 2, 3, 4)}
+    nodes = {i: Node(drifting(i), metadata={"partition-id": min(i, 3)}) for i in (1, 2, 3, 4)}
     answer = watched(nodes)
     assert answer.seen == {"partition-1": 2, "partition-2": 2, "partition-3": 0}
     reason = answer.quarantined[1]["partition-3"]
@@ -106,20 +106,22 @@ def test_neither_of_two_that_claim_one_identity_is_in_the_round():
     from fedcoast.integrations.flower.identity import NodeRegistry, resolve_clients
     from fedcoast.integrations.flower.replies import Upload
 
-    roll = resolve_clients([Upload(i, said={"partition-id": i // 2}) for i in (0, 1, 2)], NodeRegistry(), Identity())
-    assert list(roll.clients) == ["partition-1"]
-    assert list(roll.refused) == ["partition-0"]
-    assert roll.answered == 3
+    resolution = resolve_clients(
+        [Upload(i, metadata={"partition-id": i // 2}) for i in (0, 1, 2)], NodeRegistry(), Identity()
+    )
+    assert list(resolution.uploads) == ["partition-1"]
+    assert list(resolution.rejections) == ["partition-0"]
+    assert resolution.num_replies == 3
 
 
 def test_a_join_that_meets_itself_is_refused_like_any_double():
-    answer = watched({i: Node(drifting(i)) for i in (1, 2, 3)}, identity=Identity(joined={"node-3": "node-2"}))
+    answer = watched({i: Node(drifting(i)) for i in (1, 2, 3)}, identity=Identity(aliases={"node-3": "node-2"}))
     assert answer.seen == {"node-1": 2, "node-2": 0}
     assert "claimed by node-2 and node-3" in answer.quarantined[2]["node-2"]
 
 
 def test_a_registered_name_cannot_be_claimed_even_while_its_owner_is_away():
-    impostor = Node(drifting(2), words={"client-id": "berlin"})
+    impostor = Node(drifting(2), config={"client-id": "berlin"})
     owner = Node(lambda model, n: None if n == 2 else drifting(1)(model, n), name="berlin")
     answer = watched({1: owner, 2: impostor, 3: Node(drifting(3))}, rounds=3)
     assert "registered name of another node" in answer.quarantined[2]["node-2"]
@@ -129,7 +131,7 @@ def test_a_registered_name_cannot_be_claimed_even_while_its_owner_is_away():
 
 @pytest.mark.parametrize("claimed", ["node-1", "partition-0", "client-7", "key-00"])
 def test_a_form_that_is_derived_cannot_be_claimed(claimed):
-    answer = watched({1: Node(drifting(1)), 2: Node(drifting(2), words={"client-id": claimed}), 3: Node(drifting(3))})
+    answer = watched({1: Node(drifting(1)), 2: Node(drifting(2), config={"client-id": claimed}), 3: Node(drifting(3))})
     assert "cannot be claimed" in answer.quarantined[1]["node-2"]
     assert answer.seen["node-1"] == 2
 
@@ -157,14 +159,14 @@ def test_a_grid_that_cannot_say_who_its_nodes_are_does_not_stop_a_federation(cap
 def test_the_mod_introduces_a_client_by_its_node_config_and_leaves_the_metrics_alone():
     context = Context(1, 1, {"client-id": "berlin", "partition-id": 2, "data": "/secret"}, RecordDict(), {})
     message = ask(5, record(small_model()))
-    reply = introduce(message, context, lambda m, c: answer(m, small_model()))
-    assert dict(reply.content["fedcoast.introduction"]) == {"client-id": "berlin", "partition-id": 2}
+    reply = identity_mod(message, context, lambda m, c: answer(m, small_model()))
+    assert dict(reply.content["fedcoast.identity"]) == {"client-id": "berlin", "partition-id": 2}
     assert dict(reply.content["metrics"]) == {"num-examples": 10}
 
 
 def test_an_introduced_client_keeps_its_name():
     def node(i, name):
         context = Context(1, i, {"client-id": name}, RecordDict(), {})
-        return Node(drifting(i), mods=(introduce,), context=context)
+        return Node(drifting(i), mods=(identity_mod,), context=context)
 
     assert watched({1: node(1, "berlin"), 2: node(2, "oslo")}).clients == ("berlin", "oslo")

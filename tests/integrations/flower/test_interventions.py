@@ -18,10 +18,10 @@ class Probe:
         self.rounds.append(round)
 
 
-def run(act=None, rounds=4):
+def run(intervene=None, rounds=4):
     probe, coast = Probe(), CoAst(keep=0.3, horizon=1)
     grid = federation()
-    strategy = Observed(FedAvg(), coast, probe, act=act)
+    strategy = Observed(FedAvg(), coast, probe, intervene=intervene)
     return strategy.start(grid, record(small_model()), num_rounds=rounds), probe, coast, grid
 
 
@@ -35,7 +35,7 @@ def test_by_default_nobody_is_touched(caplog):
     np.testing.assert_allclose(
         probe.rounds[0].end["fc.bias"], mean(grid, 1, small_model(), [30, 20, 10, 10]), rtol=1e-5
     )
-    assert "acting on scores" not in caplog.text
+    assert "interventions are on" not in caplog.text
     assert result.arrays is not None
 
 
@@ -50,7 +50,7 @@ def test_a_dropped_client_moves_nothing_and_is_still_assessed(caplog):
     assert not any("factor" in name for name in first.metrics)
     assert coast.assessment().seen["partition-3"] == 3
     assert "depend on each other" in caplog.text
-    assert "round 2: acted on scores, weights times {'partition-3': 0.0}" in caplog.text
+    assert "round 2: intervention, weights multiplied by {'partition-3': 0.0}" in caplog.text
 
 
 def test_a_client_can_be_weighed_down():
@@ -82,7 +82,11 @@ def test_a_method_that_cannot_answer_yet_is_not_shown_and_the_others_are_acted_o
 
     shown, probe = [], Probe()
     strategy = Observed(
-        FedAvg(), CoAst(), Later(), probe, act=lambda n, answers: shown.append(list(answers)) or {"partition-3": 0}
+        FedAvg(),
+        CoAst(),
+        Later(),
+        probe,
+        intervene=lambda n, answers: shown.append(list(answers)) or {"partition-3": 0},
     )
     strategy.start(federation(), record(small_model()), num_rounds=2)
     assert shown == [["coast"], ["coast"]]
@@ -92,11 +96,11 @@ def test_a_method_that_cannot_answer_yet_is_not_shown_and_the_others_are_acted_o
 @pytest.mark.parametrize(
     "act", [lambda n, a: 1 / 0, lambda n, a: {"partition-0": -1}, lambda n, a: {"partition-0": "x"}, lambda n, a: None]
 )
-def test_a_hook_that_fails_takes_no_action(act, caplog):
+def test_a_hook_that_fails_changes_nothing(act, caplog):
     acted, _, _, _ = run(act)
     plain, _, _, _ = run()
     assert acted.arrays == plain.arrays
-    assert "no action was taken" in caplog.text
+    assert "no intervention" in caplog.text
 
 
 def test_dropping_everyone_keeps_the_old_model():
@@ -121,15 +125,15 @@ def test_drop_negative_wants_a_round(after):
         drop_negative(after)
 
 
-def test_act_must_be_a_function():
-    with pytest.raises(BadSetting, match="act is a function"):
-        Observed(FedAvg(), CoAst(), act="drop")
+def test_intervene_must_be_a_function():
+    with pytest.raises(BadSetting, match="intervene must be a function"):
+        Observed(FedAvg(), CoAst(), intervene="drop")
 
 
 def test_what_was_recorded_of_an_acting_federation_is_verified_with_its_credits_and_decisions(tmp_path):
     coast = CoAst(keep=0.3, horizon=1)
     with Recorder(tmp_path / "run", ledger=coast) as recorder:
-        strategy = Observed(FedAvg(), coast, recorder, act=lambda number, answers: {"partition-3": 0.5})
+        strategy = Observed(FedAvg(), coast, recorder, intervene=lambda number, answers: {"partition-3": 0.5})
         strategy.start(federation(), record(small_model()), num_rounds=3)
         head = recorder.head
     found = verify(tmp_path / "run", head=head)

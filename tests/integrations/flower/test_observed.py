@@ -167,7 +167,7 @@ def test_an_answer_that_cannot_be_told_costs_the_others_nothing():
 def test_the_metrics_of_the_strategy_are_carried_in_the_round():
     grid = federation()
     for node in grid.nodes.values():
-        node.said |= {"loss": 0.25}
+        node.metadata |= {"loss": 0.25}
     probe = Probe()
     run(probe, grid=grid, rounds=1)
     assert probe.rounds[0].metrics["loss"] == pytest.approx(0.25)
@@ -223,7 +223,7 @@ def test_weights_come_from_the_key_of_the_strategy_however_deep_it_is_wrapped():
 
     grid = federation()
     for place, node in enumerate(grid.nodes.values()):
-        node.said |= {"steps": place + 1}
+        node.metadata |= {"steps": place + 1}
     probe = Probe()
     inner = Clipped(
         FedAvg(fraction_evaluate=0.0, weighted_by_key="steps"),
@@ -273,7 +273,7 @@ def test_replies_that_cannot_be_read_are_a_round_nobody_saw(monkeypatch):
     def broken(replies):
         raise KeyError("a record of another version")
 
-    monkeypatch.setattr("fedcoast.integrations.flower.observed.gather", broken)
+    monkeypatch.setattr("fedcoast.integrations.flower.observed.uploads_in", broken)
     strategy, result = run(CoAst(), rounds=1)
     assert "the replies cannot be read" in strategy.unobserved[1]["everyone"]
     assert result.train_metrics_clientapp[1]["fedcoast/observed"] == 0
@@ -282,7 +282,7 @@ def test_replies_that_cannot_be_read_are_a_round_nobody_saw(monkeypatch):
 
 def test_who_answered_was_absent_or_was_left_out_is_told():
     grid = federation()
-    grid.nodes[OSLO].said["partition-id"] = 0  # a double
+    grid.nodes[OSLO].metadata["partition-id"] = 0  # a double
     grid.nodes[ROME].train = lambda model, number: None
     _, result = run(CoAst(), grid=grid, rounds=1)
     told = result.train_metrics_clientapp[1]
@@ -300,7 +300,7 @@ def test_aggregation_without_configuration_is_said_and_does_not_stop():
 
 def test_an_error_of_the_strategy_is_its_own():
     grid = federation()
-    grid.nodes[OSLO].said["extra"] = 1  # another set of metrics than the others': FedAvg refuses
+    grid.nodes[OSLO].metadata["extra"] = 1  # another set of metrics than the others': FedAvg refuses
     with pytest.raises(Exception, match="same keys"):
         run(CoAst(), grid=grid)
 

@@ -204,7 +204,7 @@ def test_an_observer_that_raises_does_not_stop_the_loop():
 def test_the_weight_may_have_another_name():
     grid = federation()
     for place, node in enumerate(grid.nodes.values()):
-        node.said |= {"steps": place + 1}
+        node.metadata |= {"steps": place + 1}
     probe = Probe()
     FedAvg(fraction_evaluate=0.0, weighted_by_key="steps").start(
         tap := watch(grid, probe, weighted_by="steps"), record(small_model()), num_rounds=1

@@ -7,7 +7,7 @@ from flwr.serverapp.strategy import FedAvg
 
 from fedcoast import BadSetting, CoAst
 from fedcoast.integrations.flower import Observed
-from fedcoast.integrations.flower.layers import Unreadable, layers_of, view
+from fedcoast.integrations.flower.npy_layers import Unreadable, layers_of, view
 from integrations.flower.handmade import HandmadeGrid, Node, answer, drifting, federation, record, small_model
 
 
@@ -184,9 +184,9 @@ def test_layers_are_the_bytes_themselves():
 
 
 def test_a_message_without_content_is_no_reply():
-    from fedcoast.integrations.flower.replies import gather
+    from fedcoast.integrations.flower.replies import uploads_in
     from integrations.flower.handmade import ask, failure
 
     message = ask(3, record(small_model()))
-    assert gather([failure(message)]) == []
+    assert uploads_in([failure(message)]) == []
     assert isinstance(Message(RecordDict(), reply_to=message), Message)

@@ -1,4 +1,4 @@
-"""What can be different on another machine, and what is said when a cluster gives up; with Ray played by hand."""
+"""What can differ on another machine, and the errors of a failing cluster; with a stand-in for Ray."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from fedcoast import BadFile, CoAst, Recorder, __version__, replay
-from fedcoast.integrations.ray import LostWork, assessing
-from fedcoast.integrations.ray.assessing import share_out
+from fedcoast.integrations.ray import ClusterError, assess
+from fedcoast.integrations.ray.assess import assess_in_shards
 from federations import federation, show
 
 
@@ -24,7 +24,7 @@ class ByHand:
     """As much of Ray as is used: every task is done when it is asked for, unless it is lost."""
 
     def __init__(self, lost=False):
-        self.lost, self.asked = lost, {}
+        self.lost, self.task_options = lost, {}
         self.exceptions = SimpleNamespace(RayError=RayError)
 
     def remote(self, function):
@@ -32,7 +32,7 @@ class ByHand:
         return self
 
     def options(self, **options):
-        self.asked |= options
+        self.task_options |= options
         return SimpleNamespace(remote=Promise)
 
     def wait(self, waiting):
@@ -53,26 +53,28 @@ def run(tmp_path):
 
 
 def test_tasks_come_back_in_any_order_and_are_tried_again_where_a_worker_died(run):
-    ray, told = ByHand(), []
-    answer = share_out(run, CoAst(), 6, lambda tasks: assessing._by_ray(ray, tasks), lambda *done: told.append(done))
+    ray, progress = ByHand(), []
+    answer = assess_in_shards(
+        run, CoAst(), 6, lambda tasks: assess._by_ray(ray, tasks), lambda *done: progress.append(done)
+    )
     assert answer == show(CoAst(), replay(run))
-    assert told == [(place, len(told)) for place in range(1, len(told) + 1)]
-    assert ray.asked["max_retries"] >= 3
+    assert progress == [(place, len(progress)) for place in range(1, len(progress) + 1)]
+    assert ray.task_options["max_retries"] >= 3
 
 
 def test_a_cluster_that_gives_up_is_our_own_error(run):
-    with pytest.raises(LostWork, match=r"could not value a shard of the run \(RayError: while executing this task"):
-        share_out(run, CoAst(), 3, lambda tasks: assessing._by_ray(ByHand(lost=True), tasks))
+    with pytest.raises(ClusterError, match=r"could not score a shard of the run \(RayError: while executing this task"):
+        assess_in_shards(run, CoAst(), 3, lambda tasks: assess._by_ray(ByHand(lost=True), tasks))
 
 
-def test_another_version_or_a_folder_out_of_sight_is_said_with_the_machine(run, monkeypatch):
+def test_another_version_or_a_missing_folder_is_reported_with_the_machine(run, monkeypatch):
     tasks = []
     with pytest.raises(KeyError):  # nobody works
-        share_out(run, CoAst(), 1, lambda given: iter(tasks.extend(given) or ()))
-    monkeypatch.setattr(assessing.socket, "gethostname", lambda: "far")
-    other = assessing._value_elsewhere(tasks[0], "0.0.1")
-    assert isinstance(other.error, LostWork)
-    assert str(other.error) == f"far has fedcoast {__version__}, and this is 0.0.1; install the same"
-    gone = assessing._value_elsewhere(replace(tasks[0], run=run / "nowhere"), __version__)
+        assess_in_shards(run, CoAst(), 1, lambda given: iter(tasks.extend(given) or ()))
+    monkeypatch.setattr(assess.socket, "gethostname", lambda: "far")
+    other = assess._score_remotely(tasks[0], "0.0.1")
+    assert isinstance(other.error, ClusterError)
+    assert str(other.error) == f"far has fedcoast {__version__}, this machine 0.0.1; install the same"
+    gone = assess._score_remotely(replace(tasks[0], run=run / "nowhere"), __version__)
     assert isinstance(gone.error, BadFile)
     assert "nowhere is not on far; all machines must see it under this path" in str(gone.error)

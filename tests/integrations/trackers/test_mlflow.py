@@ -6,7 +6,7 @@ import pytest
 
 from fedcoast import CoAst, Recorder
 from fedcoast.integrations.trackers import MLflow
-from fedcoast.integrations.trackers.names import safe_name
+from fedcoast.integrations.trackers.safe_names import safe_name
 from federations import show
 from integrations.trackers.federation import check_log, coast, rounds
 
@@ -48,7 +48,7 @@ def test_mlflow_reads_what_was_logged(uri, tmp_path):
             tracker.observe(round)
         assert find(uri, "today")[1].info.status == "RUNNING"
         head = recorder.head
-    assert tracker.trouble == ""
+    assert tracker.failure == ""
     logged, run = read(uri, "today")
     check_log(logged, name)
     assert run.info.status == "FINISHED"
@@ -67,7 +67,7 @@ def test_other_settings_do_not_go_on_with_the_same_run(uri, caplog):
     show(MLflow(coast(), "settings", uri), rounds()[:4])
     other = MLflow(CoAst(keep=0.4), "settings", uri)
     show(other, rounds())
-    assert "Give it a place of its own" in other.trouble
+    assert "Use another place" in other.failure
     assert set(read(uri, "settings")[0]["fedcoast/round/pending"]) == {1, 2, 3, 4}
 
 
@@ -83,5 +83,5 @@ def test_a_server_that_is_down_stops_only_the_logging(monkeypatch, caplog):
     before = time.monotonic()
     assert show(tracker, rounds()) == show(coast(), rounds())
     assert time.monotonic() - before < 60
-    assert "MlflowException" in tracker.trouble
+    assert "MlflowException" in tracker.failure
     assert caplog.text.count("stopped logging in round 1") == 1

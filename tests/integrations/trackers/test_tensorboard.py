@@ -7,7 +7,7 @@ import pytest
 
 from fedcoast import BadFile, BadSetting, CoAst, Recorder
 from fedcoast.integrations.trackers import TensorBoard
-from fedcoast.integrations.trackers.names import safe_name
+from fedcoast.integrations.trackers.safe_names import safe_name
 from federations import show
 from integrations.trackers.federation import NASTY, check_log, coast, rounds
 
@@ -35,7 +35,7 @@ def test_tensorboard_reads_what_was_logged(tmp_path):
             tracker.observe(round)
             read(tmp_path / "logs")  # at any time, not only when it was closed
         head = recorder.head
-    assert tracker.trouble == ""
+    assert tracker.failure == ""
     scalars, texts = read(tmp_path / "logs")
     check_log(scalars, name)
     assert texts["fedcoast/chain/head"] == f"{head} (round 6)"
@@ -54,7 +54,7 @@ def test_a_second_start_goes_on_in_the_same_folder(tmp_path):
 
 def test_other_settings_are_refused_the_same_folder(tmp_path):
     show(TensorBoard(coast(), tmp_path / "logs"), rounds()[:4])
-    with pytest.raises(BadSetting, match="Give it a place of its own"):
+    with pytest.raises(BadSetting, match="Use another place"):
         TensorBoard(CoAst(keep=0.4), tmp_path / "logs")
     (tmp_path / "logs" / "fedcoast-tensorboard.json").write_text(json.dumps({"last": 9}))
     with pytest.raises(BadFile, match="not as a tracker writes it"):
@@ -65,7 +65,7 @@ def test_a_folder_that_cannot_be_written_to_stops_only_the_logging(tmp_path, cap
     (tmp_path / "logs").write_text("a file")
     tracker = TensorBoard(coast(), tmp_path / "logs" / "today")
     assert show(tracker, rounds()) == show(coast(), rounds())
-    assert "NotADirectoryError" in tracker.trouble
+    assert "NotADirectoryError" in tracker.failure
     assert caplog.text.count("stopped logging") == 1
 
 
@@ -74,7 +74,7 @@ def test_a_disk_that_fills_up_stops_only_the_logging(tmp_path, caplog):
     show(tracker, rounds()[:2])
     tracker._file = Path("/dev/full")
     assert show(tracker, rounds()[2:]) == show(coast(), rounds())
-    assert "No space left on device" in tracker.trouble
+    assert "No space left on device" in tracker.failure
     assert caplog.text.count("stopped logging in round 3") == 1
     assert set(read(tmp_path / "logs")[0]["fedcoast/round/pending"]) == {1, 2}
     show(TensorBoard(coast(), tmp_path / "logs"), rounds())

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fedcoast import BadRound, BadSetting, CoAst, Recorder, Round, replay
 from fedcoast.integrations.trackers import MLflow, TensorBoard, Tracker, WandB
-from fedcoast.integrations.trackers.names import safe_name
+from fedcoast.integrations.trackers.safe_names import safe_name
 from fedcoast.testing import check_assessor
 from federations import show
 from integrations.trackers.federation import NASTY, check_log, coast, rounds
@@ -73,8 +73,8 @@ def test_a_tracker_that_fails_says_so_once_and_assessing_goes_on(caplog, fails_i
     assert show(tracker, rounds()) == show(coast(), rounds())
     said = [record.message for record in caplog.records if "stopped logging" in record.message]
     assert len(said) == 1
-    assert tracker.trouble.startswith(("OSError", "ConnectionError"))
-    assert tracker.trouble in said[0]
+    assert tracker.failure.startswith(("OSError", "ConnectionError"))
+    assert tracker.failure in said[0]
     assert tracker.tries == (0 if fails_in == "open" else fails_in)
     tracker.close()
     assert tracker.ended == (0 if fails_in == "open" else 1)
@@ -101,7 +101,7 @@ def test_an_error_of_the_assessor_is_raised_and_nothing_is_logged():
     show(tracker, rounds()[:2])
     with pytest.raises(BadRound, match="must increase"):
         tracker.observe(rounds()[0])
-    assert (tracker.tries, tracker.trouble) == (2, "")
+    assert (tracker.tries, tracker.failure) == (2, "")
 
 
 def test_while_the_assessor_has_no_answer_nothing_is_logged_and_later_rounds_are(caplog):
@@ -113,7 +113,7 @@ def test_while_the_assessor_has_no_answer_nothing_is_logged_and_later_rounds_are
 
     tracker = Notebook(Late())
     show(tracker, rounds())
-    assert tracker.trouble == ""
+    assert tracker.failure == ""
     assert {step for steps in tracker.pages.values() for step in steps} == {r.number for r in rounds()} - {1, 2}
     assert caplog.text.count("logs nothing while the method has no answer: not everyone was heard") == 1
 
@@ -129,7 +129,7 @@ def test_a_resumed_run_goes_on_after_the_last_step_that_is_there(tmp_path, caplo
         assert second.last_round == 4
     show(second, rounds()[4 if restored else 0 :])
     check_log(first.pages, safe)
-    assert caplog.text.count("holds the rounds up to 4 already") == (0 if restored else 1)
+    assert caplog.text.count("already holds the rounds up to 4") == (0 if restored else 1)
 
 
 def test_what_a_killed_tracker_missed_is_logged_when_the_recording_is_shown_again(tmp_path):
@@ -163,7 +163,7 @@ def test_a_score_that_is_no_number_is_not_logged():
 
 @pytest.mark.parametrize("tracker", [TensorBoard, MLflow, WandB])
 def test_only_assessors_are_tracked(tmp_path, tracker):
-    with pytest.raises(BadSetting, match="a tracker logs what an assessor says"):
+    with pytest.raises(BadSetting, match="a tracker logs the answers of an assessor"):
         tracker(CoAst, str(tmp_path))
     with pytest.raises(BadSetting, match="recorder must be the Recorder"):
         tracker(CoAst(), str(tmp_path), recorder=tmp_path)

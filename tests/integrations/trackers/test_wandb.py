@@ -8,7 +8,7 @@ import pytest
 
 from fedcoast import BadSetting, CoAst, Recorder
 from fedcoast.integrations.trackers import TensorBoard, WandB
-from fedcoast.integrations.trackers.names import safe_name
+from fedcoast.integrations.trackers.safe_names import safe_name
 from federations import show
 from integrations.trackers.federation import check_log, coast, rounds
 from integrations.trackers.test_tensorboard import read as read_tensorboard
@@ -72,7 +72,7 @@ def test_what_would_be_synced_is_what_was_said(tmp_path):
             recorder.observe(round)
             tracker.observe(round)
         head = recorder.head
-    assert tracker.trouble == ""
+    assert tracker.failure == ""
     logged, _ = read(tmp_path / "logs")
     check_log(logged, name)
     assert logged["fedcoast/chain/head"][6] == f"{head} (round 6)"
@@ -87,7 +87,7 @@ def test_a_second_start_goes_on_under_the_same_id(tmp_path):
     logged, ids = read(tmp_path / "logs")
     assert len(ids) == 1
     check_log(logged, name)
-    with pytest.raises(BadSetting, match="Give it a place of its own"):
+    with pytest.raises(BadSetting, match="Use another place"):
         WandB(CoAst(keep=0.4), tmp_path / "logs")
 
 
@@ -103,5 +103,5 @@ def test_tensorboard_may_log_to_the_same_folder(tmp_path):
 def test_a_run_that_cannot_be_begun_stops_only_the_logging(tmp_path, caplog):
     tracker = WandB(coast(), tmp_path / "logs", mode="sideways")
     assert show(tracker, rounds()) == show(coast(), rounds())
-    assert tracker.trouble
+    assert tracker.failure
     assert caplog.text.count("stopped logging") == 1

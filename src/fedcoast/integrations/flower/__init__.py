@@ -11,13 +11,13 @@ from fedcoast.errors import require
 
 require("flwr", extra="flower")
 
-from fedcoast.integrations.flower.ballots import BallotUpload
-from fedcoast.integrations.flower.identity import Identity, Peer, introduce
+from fedcoast.integrations.flower.ballot_upload import BallotUpload
+from fedcoast.integrations.flower.identity import Identity, Peer, identity_mod
 from fedcoast.integrations.flower.interventions import drop_negative
 from fedcoast.integrations.flower.observed import Observed
 from fedcoast.integrations.flower.observed_grid import watch
 from fedcoast.integrations.flower.resuming import resumed
-from fedcoast.integrations.flower.ternary import TernaryFedAvg
+from fedcoast.integrations.flower.ternary_fedavg import TernaryFedAvg
 
 __all__ = [
     "BallotUpload",
@@ -26,7 +26,7 @@ __all__ = [
     "Peer",
     "TernaryFedAvg",
     "drop_negative",
-    "introduce",
+    "identity_mod",
     "resumed",
     "watch",
 ]

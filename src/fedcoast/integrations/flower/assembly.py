@@ -1,4 +1,4 @@
-"""A `Round` from what a Flower server has in its hands: the model it sent, the uploads, the model it made of them."""
+"""Builds a `Round` from what a Flower server has: the model it sent, the uploads, and the aggregated model."""
 
 import math
 from collections.abc import Callable, Collection, Mapping
@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TypeGuard
 
 from fedcoast.errors import BadRound, Client
-from fedcoast.integrations.flower.ballots import model_of_ballots
+from fedcoast.integrations.flower.ballot_upload import model_of_ballots
 from fedcoast.integrations.flower.identity import ResolvedReplies
-from fedcoast.integrations.flower.layers import Kinds, Layers, Unreadable, read_global, read_upload
+from fedcoast.integrations.flower.npy_layers import Dtypes, Layers, Unreadable, read_global, read_upload
 from fedcoast.integrations.flower.replies import Upload
 from fedcoast.rounds import LazyModels, Round
 from fedcoast.rounds.schema import Model
@@ -18,51 +18,51 @@ from fedcoast.rounds.schema import Model
 class RoundCapture:
     """Everything about one round, before it is a `Round`. No `end` means that the strategy kept the old model.
 
-    `weighted_by` is the key of the weight in what clients say; `factors` are what an operator's action made of it.
-    `asked` is the share of votes that the server asked for, if it did: a client's word alone makes no upload votes.
+    `weighted_by` names the metadata key of the weight; `factors` are those of an intervention. `ballot_keeps` holds the
+    share of votes that the server requested, if any: a client's claim alone does not turn an upload into votes.
     """
 
     start: Layers
-    roll: ResolvedReplies
+    replies: ResolvedReplies
     end: Layers | None
     weighted_by: tuple[str, ...] = ()
     factors: Mapping[str, float] = field(default_factory=dict)
     metrics: Mapping[str, object] = field(default_factory=dict)
-    asked: Collection[float] = ()
+    ballot_keeps: Collection[float] = ()
 
 
-def assemble(number: int, seen: RoundCapture, kinds: Kinds, buffers: Collection[str]) -> Round:
+def assemble(number: int, capture: RoundCapture, dtypes: Dtypes, buffers: Collection[str]) -> Round:
     """The round, its uploads read one client at a time when an observer asks for them."""
-    start = read_global(seen.start, kinds)
-    uploads, share = seen.roll.clients, _share(number, seen.asked)
+    start = read_global(capture.start, dtypes)
+    uploads, share = capture.replies.uploads, _share(number, capture.ballot_keeps)
     voted = any(upload.ballots is not None and upload.ballots.keep == share for upload in uploads.values())
     return Round(
         number=number,
         start=start,
-        local=LazyModels({client: _loader(upload, start, kinds, share) for client, upload in uploads.items()}),
-        end=start if seen.end is None else read_global(seen.end, kinds),
-        weights=_weights(seen),
+        local=LazyModels({client: _loader(upload, start, dtypes, share) for client, upload in uploads.items()}),
+        end=start if capture.end is None else read_global(capture.end, dtypes),
+        weights=_weights(capture),
         buffers=buffers,
-        quarantined=seen.roll.refused,
-        metrics=_metrics(seen),
+        quarantined=capture.replies.rejections,
+        metrics=_metrics(capture),
         ballot_keep=share if voted else None,
     )
 
 
-def _metrics(seen: RoundCapture) -> dict[str, float]:
-    """The strategy's numbers, and what an operator's action did to whose weight: what was decided is on record."""
-    acted = {f"fedcoast/factor/{client}": factor for client, factor in seen.factors.items()}
-    return {key: value for key, value in seen.metrics.items() if _finite(value)} | acted
+def _metrics(capture: RoundCapture) -> dict[str, float]:
+    """The strategy's numbers, and the factors of an intervention, so that they are recorded."""
+    interventions = {f"fedcoast/factor/{client}": factor for client, factor in capture.factors.items()}
+    return {key: value for key, value in capture.metrics.items() if _finite(value)} | interventions
 
 
-def _loader(upload: Upload, start: Model, kinds: Kinds, share: float | None) -> Callable[[], Model]:
+def _loader(upload: Upload, start: Model, dtypes: Dtypes, share: float | None) -> Callable[[], Model]:
     def load() -> Model:
-        layers, ballots = upload.layers(kinds), upload.ballots
-        if ballots is None or share is None:  # where nobody asked for votes, the strategy takes them for a model too
-            return read_upload(layers, kinds)
+        layers, ballots = upload.layers(dtypes), upload.ballots
+        if ballots is None or share is None:  # where nobody requested votes, the strategy takes them for a model too
+            return read_upload(layers, dtypes)
         if ballots.keep != share:
             raise Unreadable(
-                f"votes of keep={share} were asked for; got keep={ballots.keep}: client and server must run the same"
+                f"votes of keep={share} were requested; got keep={ballots.keep}: client and server must run the same"
                 " version of fedcoast"
             )
         return model_of_ballots(layers, start, ballots)
@@ -70,23 +70,23 @@ def _loader(upload: Upload, start: Model, kinds: Kinds, share: float | None) -> 
     return load
 
 
-def _share(number: int, asked: Collection[float]) -> float | None:
-    if len(asked) > 1:
+def _share(number: int, ballot_keeps: Collection[float]) -> float | None:
+    if len(ballot_keeps) > 1:
         raise BadRound(
-            f"round {number}: the server asked for votes of different shares ({', '.join(map(str, sorted(asked)))});"
-            " one share for all clients is wanted, so that their votes can be compared"
+            f"round {number}: the server requested votes of different shares"
+            f" ({', '.join(map(str, sorted(ballot_keeps)))}); request one share of all clients"
         )
-    return next(iter(asked), None)
+    return next(iter(ballot_keeps), None)
 
 
-def _weights(seen: RoundCapture) -> dict[Client, float] | None:
+def _weights(capture: RoundCapture) -> dict[Client, float] | None:
     """The weights, if every client sent a usable one: they are a fact of the round that no score needs."""
     weights: dict[Client, float] = {}
-    for client, upload in seen.roll.clients.items():
-        said = next((upload.said[key] for key in seen.weighted_by if key in upload.said), None)
-        if not _finite(said) or said < 0:
+    for client, upload in capture.replies.uploads.items():
+        weight = next((upload.metadata[key] for key in capture.weighted_by if key in upload.metadata), None)
+        if not _finite(weight) or weight < 0:
             return None
-        weights[client] = float(said) * seen.factors.get(client, 1.0)
+        weights[client] = float(weight) * capture.factors.get(client, 1.0)
     return weights or None
 
 

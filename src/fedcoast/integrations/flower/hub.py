@@ -1,7 +1,7 @@
-"""The witness: shows what a Flower server saw to every observer, and never stops a federation.
+"""Publishes what a Flower server saw to every observer, and never stops a federation.
 
 Whatever goes wrong here (an observer that raises, a model that cannot be assessed, a disk that is full) is logged,
-written down in `unobserved` and told in the metrics of the round. Training goes on.
+kept in `unobserved` and reported in the metrics of the round. Training goes on.
 """
 
 import logging
@@ -15,7 +15,7 @@ from flwr.serverapp import Grid
 from fedcoast.errors import BadSetting, FedcoastError
 from fedcoast.integrations.flower.assembly import RoundCapture, assemble
 from fedcoast.integrations.flower.identity import Identity, NodeRegistry, ResolvedReplies, Resolver, resolve_clients
-from fedcoast.integrations.flower.layers import Kinds, kinds_of, read_global
+from fedcoast.integrations.flower.npy_layers import Dtypes, dtypes_of, read_global
 from fedcoast.integrations.flower.replies import Upload
 from fedcoast.methods import Assessor
 from fedcoast.methods.assessment import Assessment
@@ -27,11 +27,11 @@ from fedcoast.storage import Recorder, replay
 Metrics = dict[str, int | float | list[int] | list[float]]
 T = TypeVar("T")
 
-_log = logging.getLogger("fedcoast")
+_log = logging.getLogger(__name__)
 
 
 class ObserverHub:
-    """Observers, who is who, and the numbers of the rounds; shared by the wrapper, the tap and the legacy adapter."""
+    """Observers, client identities, and the numbers of the rounds; shared by all three wrappers."""
 
     def __init__(
         self,
@@ -45,10 +45,10 @@ class ObserverHub:
         self._buffers = buffers
         self._identity: Resolver = Identity() if identity is None else identity
         self._registry = NodeRegistry()
-        self._kinds: Kinds | None = None
+        self._kinds: Dtypes | None = None
         self._last: Round | None = None
-        self._alone = False
-        self._silent: dict[str, str] = {}
+        self._warned_single_client = False
+        self._last_problem: dict[str, str] = {}
         self._catch_up()
         self._before, self._last_server_round = self.last_round, 0
 
@@ -58,8 +58,8 @@ class ObserverHub:
             if recorder.last_round is None:
                 continue
             for assessor in (one for one in self.observers.values() if isinstance(one, Assessor)):
-                for round in replay(recorder.folder, after=assessor.last_round):
-                    assessor.observe(round)
+                for fl_round in replay(recorder.folder, after=assessor.last_round):
+                    assessor.observe(fl_round)
             self._last = next(replay(recorder.folder, after=recorder.last_round - 1))
             self._kinds = {entry.name: np.dtype(entry.dtype) for entry in self._last.schema().entries}
         numbers = [getattr(one, "last_round", None) for one in self.observers.values()]
@@ -73,8 +73,8 @@ class ObserverHub:
         self.last_round = self._before + server_round
         return self.last_round
 
-    def meet(self, node_ids: Iterable[int], grid: Grid) -> None:
-        self._guarded("the grid was not asked who its nodes are", lambda: self._registry.meet(node_ids, grid))
+    def register_nodes(self, node_ids: Iterable[int], grid: Grid) -> None:
+        self._guarded("the grid was not asked who its nodes are", lambda: self._registry.update(node_ids, grid))
 
     def resolve_clients(self, number: int, uploads: Callable[[], Sequence[Upload]]) -> ResolvedReplies:
         try:
@@ -83,64 +83,64 @@ class ObserverHub:
             self._note(number, "everyone", f"the replies cannot be read ({error})", error)
             return ResolvedReplies({}, {}, 0)
 
-    def show(self, number: int, seen: RoundCapture) -> Metrics:
-        """Show one round to all; returns what is to be told in the round's metrics."""
-        for client, reason in seen.roll.refused.items():
+    def publish(self, number: int, capture: RoundCapture) -> Metrics:
+        """Show one round to all observers; returns the metrics to report."""
+        for client, reason in capture.replies.rejections.items():
             _log.warning("round %d: %s is left out: %s", number, client, reason)
-        somebody = bool(seen.roll.clients or seen.roll.refused)
+        somebody = bool(capture.replies.uploads or capture.replies.rejections)
         if somebody:
-            self._show(number, seen)
-        told: Metrics = {
+            self._show(number, capture)
+        metrics: Metrics = {
             "fedcoast/observed": int(somebody and number not in self.unobserved),
-            "fedcoast/answered": seen.roll.answered,
+            "fedcoast/answered": capture.replies.num_replies,
         }
         for label, answer in self.answers().items():
             scores = self._guarded(f"the scores of {label} were not read", partial(self._scores, number, label, answer))
-            told |= scores or {}
-        return told
+            metrics |= scores or {}
+        return metrics
 
     def answers(self) -> dict[str, Assessment]:
-        """What the assessors say so far; one that cannot answer yet is left out, and its reason is told once."""
+        """What the assessors say so far; one that cannot answer yet is left out, and its reason is logged once."""
         answers: dict[str, Assessment] = {}
         for label, observer in self.observers.items():
             if not isinstance(observer, Assessor):
                 continue
             try:
                 answers[label] = observer.assessment()
-                self._silent.pop(label, None)
+                self._last_problem.pop(label, None)
             except Exception as error:
-                if self._silent.get(label) != str(error):
+                if self._last_problem.get(label) != str(error):
                     expected = isinstance(error, FedcoastError)
                     _log.warning("%s has no answer: %s", label, error, exc_info=None if expected else error)
-                self._silent[label] = str(error)
+                self._last_problem[label] = str(error)
         return answers
 
-    def refuse(self, number: int, reason: str) -> None:
+    def mark_unobserved(self, number: int, reason: str) -> None:
         """Note that nobody will see this round; once is enough for a reason."""
         if self.unobserved.get(number, {}).get("everyone") != reason:
             self._note(number, "everyone", reason)
 
-    def _show(self, number: int, seen: RoundCapture) -> None:
+    def _show(self, number: int, capture: RoundCapture) -> None:
         try:
             if self._kinds is None:
-                self._kinds = kinds_of(seen.start)
-            round = assemble(number, seen, self._kinds, self._buffers)
-            self._check_goes_on(number, seen)
+                self._kinds = dtypes_of(capture.start)
+            fl_round = assemble(number, capture, self._kinds, self._buffers)
+            self._check_goes_on(number, capture)
         except Exception as error:
             self._note(number, "everyone", str(error), error)
             return
         for label, observer in self.observers.items():
             try:
-                observer.observe(round)
+                observer.observe(fl_round)
             except Exception as error:
                 self._note(number, label, str(error), error)
 
-    def _check_goes_on(self, number: int, seen: RoundCapture) -> None:
+    def _check_goes_on(self, number: int, capture: RoundCapture) -> None:
         """A recording that is continued with another training would mix two histories in one score: say so, once."""
         last, self._last = self._last, None
         if last is None or self._kinds is None:
             return
-        start, end = read_global(seen.start, self._kinds), last.read_end(last.schema())
+        start, end = read_global(capture.start, self._kinds), last.read_end(last.schema())
         if start.keys() != end.keys() or not all(np.array_equal(start[name], end[name]) for name in end):
             _log.warning(
                 "round %d does not start from the model that the recording ended with in round %d: if this is another"
@@ -156,21 +156,21 @@ class ObserverHub:
         _log.warning("round %d was not observed by %s: %s", number, label, reason, exc_info=None if expected else error)
 
     def _scores(self, number: int, label: str, answer: Assessment) -> Metrics:
-        told: Metrics = {
+        metrics: Metrics = {
             f"fedcoast/{label}/pending": [int(pending) for pending in answer.pending],
             f"fedcoast/{label}/quarantined": len(answer.quarantined.get(number, {})),
         }
-        if self._nobody_to_compare(answer.clients):
-            return told
+        if self._only_one_client(answer.clients):
+            return metrics
         for client, score in answer.scores.items():
             if np.isfinite(score):  # JSON knows no NaN, and a MetricRecord no NumPy numbers
-                told[f"fedcoast/{label}/score/{client}"] = score if type(score) is int else float(score)
-                told[f"fedcoast/{label}/seen/{client}"] = int(answer.seen[client])
-        return told
+                metrics[f"fedcoast/{label}/score/{client}"] = score if type(score) is int else float(score)
+                metrics[f"fedcoast/{label}/seen/{client}"] = int(answer.seen[client])
+        return metrics
 
-    def _nobody_to_compare(self, clients: Sequence[object]) -> bool:
-        if len(clients) == 1 and not self._alone:
-            self._alone = True
+    def _only_one_client(self, clients: Sequence[object]) -> bool:
+        if len(clients) == 1 and not self._warned_single_client:
+            self._warned_single_client = True
             _log.warning(
                 "only one client (%s) has answered so far: a contribution is a comparison, and there is nobody to"
                 " compare it with; scores are given from the second client on",
@@ -178,9 +178,9 @@ class ObserverHub:
             )
         return len(clients) < 2
 
-    def _guarded(self, what: str, act: Callable[[], T]) -> T | None:
+    def _guarded(self, what: str, action: Callable[[], T]) -> T | None:
         try:
-            return act()
+            return action()
         except Exception as error:
             _log.warning("%s (%s: %s)", what, type(error).__name__, error, exc_info=error)
             return None

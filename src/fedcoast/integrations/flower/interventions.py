@@ -1,9 +1,10 @@
-"""Acting on scores: an operator's function may drop or down-weight clients from some round on. Off by default.
+"""Interventions: an operator's function may drop or down-weight clients from some round on. Off by default.
 
-From then on assessment and training depend on each other. A client that is weighed down moves the model less, the
-model moves elsewhere, and everyone's later credits, its own first, are measured against that other path: a wrong early
-score can prove itself right. Scores are no longer those of the federation as it was, and two runs with different
-actions cannot be compared. Wait for final credits of many rounds, act rarely, keep a recording, tell the clients.
+From the first intervention on, assessment and training depend on each other. A client with less weight moves the model
+less, the model takes another path, and all later credits, that client's first, are measured against the other path. A
+wrong early score can confirm itself. Scores no longer describe the federation as it was, and two runs with different
+interventions cannot be compared. Wait for final credits of many rounds, intervene rarely, keep a recording, and tell
+the clients.
 """
 
 import logging
@@ -17,60 +18,60 @@ from fedcoast.integrations.flower.identity import ResolvedReplies
 from fedcoast.methods.assessment import Assessment
 
 Factors = Mapping[str, float]
-Act = Callable[[int, Mapping[str, Assessment]], Factors]
+Intervention = Callable[[int, Mapping[str, Assessment]], Factors]
 """(number of the round about to be aggregated, assessments so far by method) → factor of each client's weight.
 
-A method that cannot answer yet is not among the assessments."""
+A method without an answer yet is not among the assessments."""
 
-_log = logging.getLogger("fedcoast")
+_log = logging.getLogger(__name__)
 
 
-def warn(act: Act) -> None:
-    if not callable(act):
-        raise BadSetting(f"act is a function of the round number and the assessments; got {act!r}")
+def warn(intervene: Intervention) -> None:
+    if not callable(intervene):
+        raise BadSetting(f"intervene must be a function of the round number and the assessments; got {intervene!r}")
     _log.warning(
-        "acting on scores is on: from the first action, assessment and training depend on each other, and scores are no"
-        " longer those of the federation as it was (docs/flower.md, “Acting on scores”)"
+        "interventions are on: from the first one, assessment and training depend on each other, and scores no longer"
+        " describe the federation as it was (docs/flower.md, “Interventions”)"
     )
 
 
-def drop_negative(after: int, method: str = "coast") -> Act:
-    """From round `after` on, leave out whoever's score is below zero: whose updates the later rounds undo."""
+def drop_negative(after: int, method: str = "coast") -> Intervention:
+    """From round `after` on, drop every client whose score is below zero: later rounds undo its updates."""
     if isinstance(after, bool) or not isinstance(after, int) or after < 1:
         raise BadSetting(f"after must be the number of a round, at least 1; got {after!r}")
 
-    def act(number: int, assessments: Mapping[str, Assessment]) -> Factors:
+    def intervene(number: int, assessments: Mapping[str, Assessment]) -> Factors:
         if number < after:
             return {}
         return {str(client): 0.0 for client, score in assessments[method].scores.items() if score < 0}
 
-    return act
+    return intervene
 
 
 def apply(
-    act: Act,
+    intervene: Intervention,
     number: int,
     answers: Mapping[str, Assessment],
-    roll: ResolvedReplies,
+    resolution: ResolvedReplies,
     replies: list[Message],
     weight_key: str,
 ) -> tuple[list[Message], Factors]:
-    """The replies the strategy is to see, and the factors that changed them; all of them, should the function fail."""
+    """The replies for the strategy, and the factors that changed them; all unchanged if the function fails."""
     try:
-        factors = {client: _factor(client, value) for client, value in act(number, answers).items()}
-        nodes = {upload.node_id: factors.get(client, 1.0) for client, upload in roll.clients.items()}
+        factors = {client: _factor(client, value) for client, value in intervene(number, answers).items()}
+        nodes = {upload.node_id: factors.get(client, 1.0) for client, upload in resolution.uploads.items()}
         kept = [reply for reply in replies if nodes.get(reply.metadata.src_node_id) != 0.0 or reply.has_error()]
-        contents = [_weighed(reply, nodes.get(reply.metadata.src_node_id, 1.0), weight_key) for reply in kept]
+        contents = [_reweighted(reply, nodes.get(reply.metadata.src_node_id, 1.0), weight_key) for reply in kept]
     except Exception as error:
-        _log.warning("round %d: no action was taken (%s: %s)", number, type(error).__name__, error, exc_info=error)
+        _log.warning("round %d: no intervention (%s: %s)", number, type(error).__name__, error, exc_info=error)
         return replies, {}
     for reply, content in zip(kept, contents, strict=True):
         if content is not None:
             reply.content = content
-    acted = {client: factor for client, factor in factors.items() if client in roll.clients and factor != 1.0}
-    if acted:
-        _log.warning("round %d: acted on scores, weights times %s", number, acted)
-    return kept, acted
+    changes = {client: factor for client, factor in factors.items() if client in resolution.uploads and factor != 1.0}
+    if changes:
+        _log.warning("round %d: intervention, weights multiplied by %s", number, changes)
+    return kept, changes
 
 
 def _factor(client: object, value: object) -> float:
@@ -79,16 +80,16 @@ def _factor(client: object, value: object) -> float:
     return float(value)
 
 
-def _weighed(reply: Message, factor: float, weight_key: str) -> RecordDict | None:
+def _reweighted(reply: Message, factor: float, weight_key: str) -> RecordDict | None:
     """The reply's content with another weight, or None where nothing changes."""
     if factor == 1.0 or reply.has_error():
         return None
-    changed = dict(reply.content.items())
+    records = dict(reply.content.items())
     for key, record in reply.content.items():
         weight = record.get(weight_key) if isinstance(record, MetricRecord) else None
         if isinstance(record, MetricRecord) and isinstance(weight, int | float):
-            changed[key] = MetricRecord({**record, weight_key: weight * factor})
-            return RecordDict(changed)
+            records[key] = MetricRecord({**record, weight_key: weight * factor})
+            return RecordDict(records)
     raise BadSetting(
         f"node {reply.metadata.src_node_id} sent no {weight_key!r}, so its weight cannot be changed; 0 would drop it"
     )

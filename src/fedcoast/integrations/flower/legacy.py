@@ -15,7 +15,7 @@ from fedcoast.errors import BadSetting
 from fedcoast.integrations.flower.assembly import RoundCapture
 from fedcoast.integrations.flower.hub import Metrics, ObserverHub
 from fedcoast.integrations.flower.identity import Resolver
-from fedcoast.integrations.flower.layers import Layers, Unreadable
+from fedcoast.integrations.flower.npy_layers import Layers, Unreadable
 from fedcoast.integrations.flower.replies import SECURE, nameless_upload
 from fedcoast.methods.base import Observer
 
@@ -23,7 +23,7 @@ from fedcoast.methods.base import Observer
 class ObservedLegacy:
     """Any strategy of the old API; scores appear among the metrics of `aggregate_fit`, and so in `History`.
 
-    It looks like a strategy and is no subclass of one: what it does not watch, it hands through.
+    It behaves like a strategy without being a subclass: everything else is delegated to the wrapped strategy.
     """
 
     def __init__(
@@ -38,34 +38,36 @@ class ObservedLegacy:
         self._start: list[bytes] | None = None
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__.get("strategy"), name)  # initialising and evaluating are none of our business
+        return getattr(self.__dict__.get("strategy"), name)  # initialising, evaluating, …
 
     def configure_fit(self, server_round: int, parameters: Parameters, client_manager: Any) -> Any:
         self._start = list(parameters.tensors)
         return self.strategy.configure_fit(server_round, parameters, client_manager)
 
     def aggregate_fit(self, server_round: int, results: Any, failures: Any) -> Any:
-        held = [(_node(proxy), list(fit.parameters.tensors), fit) for proxy, fit in results]  # before anything changes
+        uploads = [
+            (_node(proxy), list(fit.parameters.tensors), fit) for proxy, fit in results
+        ]  # before anything changes
         secure = len(results) > 1 and all(fit.parameters is results[0][1].parameters for _, fit in results)
         parameters, metrics = self.strategy.aggregate_fit(server_round, results, failures)
         number = self._hub.number(server_round)
         try:
-            told = self._show(number, held, SECURE if secure else None, parameters)
+            scores = self._publish(number, uploads, SECURE if secure else None, parameters)
         except Exception as error:
-            self._hub.refuse(number, str(error))
-            told = {"fedcoast/observed": 0}
-        return parameters, {**metrics, **{key: value for key, value in told.items() if not isinstance(value, list)}}
+            self._hub.mark_unobserved(number, str(error))
+            scores = {"fedcoast/observed": 0}
+        return parameters, {**metrics, **{key: value for key, value in scores.items() if not isinstance(value, list)}}
 
-    def _show(self, number: int, held: Any, trouble: str | None, end: Parameters | None) -> Metrics:
-        if self._start is None or trouble:
-            raise Unreadable(trouble or "configure_fit must come before aggregate_fit")
+    def _publish(self, number: int, uploads: Any, refusal: str | None, end: Parameters | None) -> Metrics:
+        if self._start is None or refusal:
+            raise Unreadable(refusal or "configure_fit must come before aggregate_fit")
         start, after = self._layers(self._start), None if end is None else self._layers(end.tensors)
         uploads = [
             nameless_upload(node, tensors, {**fit.metrics, "num-examples": fit.num_examples}, start)
-            for node, tensors, fit in held
+            for node, tensors, fit in uploads
         ]
-        roll = self._hub.resolve_clients(number, lambda: uploads)
-        return self._hub.show(number, RoundCapture(start, roll, after, ("num-examples",)))
+        resolution = self._hub.resolve_clients(number, lambda: uploads)
+        return self._hub.publish(number, RoundCapture(start, resolution, after, ("num-examples",)))
 
     def _layers(self, tensors: list[bytes]) -> Layers:
         names = self._names or [str(place) for place in range(len(tensors))]

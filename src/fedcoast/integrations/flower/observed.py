@@ -1,4 +1,4 @@
-"""`Observed(strategy, *observers)`: any strategy, and who contributes to it. One line; training is not touched."""
+"""`Observed(strategy, *observers)` assesses the clients of any strategy with one line. Training is unchanged."""
 
 import logging
 from collections.abc import Collection, Iterable
@@ -10,16 +10,16 @@ from flwr.serverapp.strategy import Strategy
 
 from fedcoast.errors import BadSetting
 from fedcoast.integrations.flower.assembly import RoundCapture
-from fedcoast.integrations.flower.ballots import shares_asked
+from fedcoast.integrations.flower.ballot_upload import requested_keeps
 from fedcoast.integrations.flower.hub import Metrics, ObserverHub
 from fedcoast.integrations.flower.identity import ResolvedReplies, Resolver
-from fedcoast.integrations.flower.interventions import Act, Factors, apply, warn
-from fedcoast.integrations.flower.layers import Layers, layers_of
-from fedcoast.integrations.flower.replies import SECURE, gather
+from fedcoast.integrations.flower.interventions import Factors, Intervention, apply, warn
+from fedcoast.integrations.flower.npy_layers import Layers, layers_of
+from fedcoast.integrations.flower.replies import SECURE, uploads_in
 from fedcoast.methods.base import Observer
 from fedcoast.rounds.schema import NORMALISATION_STATISTICS
 
-_log = logging.getLogger("fedcoast")
+_log = logging.getLogger(__name__)
 
 
 class Observed(Strategy):
@@ -34,12 +34,12 @@ class Observed(Strategy):
     added to the metrics of each round: `fedcoast/coast/score/berlin`. An observer that fails never stops the
     federation: see `unobserved`, the log, and `fedcoast/observed` in the metrics.
 
-    identity         who is who: an `Identity`, or any function from a `Peer` to a name
-    buffers          patterns of layers nobody trains, which never vote; PyTorch's normalisation statistics
-    act              off by default. A function of the round number and the assessments so far, which returns factors
+    identity         names the clients: an `Identity`, or any function from a `Peer` to a name
+    buffers          patterns of layers nobody trains, which never vote; by default PyTorch's normalisation statistics
+    intervene        off by default. A function of the round number and the assessments so far, which returns factors
                      for the weights of clients (0 drops one); see docs/flower.md before using it
-    continue_rounds  when a recording is resumed, tell the strategy and the clients (`server-round`) the number of the
-                     round over all starts, not the number since this start
+    continue_rounds  when a recording is resumed, give the strategy and the clients (`server-round`) the number of the
+                     round over all starts, not since this start
     """
 
     def __init__(
@@ -48,20 +48,20 @@ class Observed(Strategy):
         *observers: Observer,
         identity: Resolver | None = None,
         buffers: Collection[str] = NORMALISATION_STATISTICS,
-        act: Act | None = None,
+        intervene: Intervention | None = None,
         continue_rounds: bool = False,
     ) -> None:
         _check_strategy(strategy)
         self.strategy = strategy
         self._hub = ObserverHub(observers, identity, buffers)
-        self._act, self._continue = act, continue_rounds
+        self._intervene, self._continue = intervene, continue_rounds
         self._number: int | None = None
         self._shift = 0
         self._start: Layers | None = None
-        self._asked = 0
-        self._shares: frozenset[float] = frozenset()
-        if act is not None:
-            warn(act)
+        self._num_sent = 0
+        self._ballot_keeps: frozenset[float] = frozenset()
+        if intervene is not None:
+            warn(intervene)
 
     @property
     def unobserved(self) -> dict[int, dict[str, str]]:
@@ -79,8 +79,8 @@ class Observed(Strategy):
         except Exception as error:
             _log.warning("the global model cannot be read: %s", error)
         messages = list(self.strategy.configure_train(server_round + self._shift, arrays, config, grid))
-        self._asked, self._shares = len(messages), shares_asked(messages)
-        self._hub.meet([message.metadata.dst_node_id for message in messages], grid)
+        self._num_sent, self._ballot_keeps = len(messages), requested_keeps(messages)
+        self._hub.register_nodes([message.metadata.dst_node_id for message in messages], grid)
         return messages
 
     def aggregate_train(
@@ -89,19 +89,21 @@ class Observed(Strategy):
         replies = list(replies)
         number = self._hub.number(server_round) if self._number is None else self._number
         # Before the strategy can empty or replace anything.
-        roll = self._hub.resolve_clients(number, lambda: gather(replies))
+        resolution = self._hub.resolve_clients(number, lambda: uploads_in(replies))
         factors: Factors = {}
-        if self._act is not None:
-            replies, factors = apply(self._act, number, self._hub.answers(), roll, replies, _weight_key(self))
+        if self._intervene is not None:
+            replies, factors = apply(
+                self._intervene, number, self._hub.answers(), resolution, replies, _weight_key(self)
+            )
         arrays, metrics = self.strategy.aggregate_train(server_round + self._shift, replies)
-        told = self._show(number, roll, factors, arrays, metrics)
+        scores = self._publish(number, resolution, factors, arrays, metrics)
         self._number = self._start = None  # let go of the model's bytes
-        return arrays, MetricRecord({**(metrics or {}), **told})
+        return arrays, MetricRecord({**(metrics or {}), **scores})
 
-    def _show(
+    def _publish(
         self,
         number: int,
-        roll: ResolvedReplies,
+        resolution: ResolvedReplies,
         factors: Factors,
         arrays: ArrayRecord | None,
         metrics: MetricRecord | None,
@@ -111,22 +113,22 @@ class Observed(Strategy):
                 raise BadSetting(
                     "the model that was sent is not known; configure_train must come before aggregate_train"
                 )
-            told = self._hub.show(
+            scores = self._hub.publish(
                 number,
                 RoundCapture(
                     start=self._start,
-                    roll=roll,
+                    replies=resolution,
                     end=None if arrays is None else layers_of(arrays),
                     weighted_by=(_weight_key(self),),
                     factors=factors,
                     metrics={} if metrics is None else dict(metrics),
-                    asked=self._shares,
+                    ballot_keeps=self._ballot_keeps,
                 ),
             )
         except Exception as error:
-            self._hub.refuse(number, str(error))
-            told = {"fedcoast/observed": 0}
-        return told | {"fedcoast/absent": max(0, self._asked - roll.answered)}
+            self._hub.mark_unobserved(number, str(error))
+            scores = {"fedcoast/observed": 0}
+        return scores | {"fedcoast/absent": max(0, self._num_sent - resolution.num_replies)}
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -141,7 +143,7 @@ class Observed(Strategy):
         self.strategy.summary()
 
     def __getattr__(self, name: str) -> Any:
-        # Whoever reaches for an attribute of the strategy (weighted_by_key, privacy_spent, …) still finds it.
+        # Delegates attributes such as weighted_by_key or privacy_spent to the wrapped strategy.
         if name == "strategy":
             raise AttributeError(name)
         return getattr(self.strategy, name)

@@ -1,6 +1,6 @@
-"""`watch(grid, *observers)`: the same rounds without touching the strategy; for custom loops and strategies.
+"""`watch(grid, *observers)`: observes without touching the strategy; for custom loops and strategies.
 
-A tap sees what passes through the grid: train messages carry the model before the round, replies the uploads, and the
+It sees what passes through the grid: train messages carry the model before the round, replies the uploads, and the
 next model that is sent out (to be evaluated, or to be trained) is the model after the round. Only the last round has no
 next message unless there is an evaluation: `finish(result.arrays)` closes it.
 """
@@ -12,11 +12,11 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, RecordDict
 from flwr.serverapp import Grid
 
 from fedcoast.integrations.flower.assembly import RoundCapture
-from fedcoast.integrations.flower.ballots import shares_asked
+from fedcoast.integrations.flower.ballot_upload import requested_keeps
 from fedcoast.integrations.flower.hub import Metrics, ObserverHub
 from fedcoast.integrations.flower.identity import Resolver
-from fedcoast.integrations.flower.layers import Layers, Unreadable, layers_of
-from fedcoast.integrations.flower.replies import SECURE, Upload, gather
+from fedcoast.integrations.flower.npy_layers import Layers, Unreadable, layers_of
+from fedcoast.integrations.flower.replies import SECURE, Upload, uploads_in
 from fedcoast.methods.base import Observer
 from fedcoast.rounds.schema import NORMALISATION_STATISTICS
 
@@ -34,7 +34,7 @@ def watch(
     weighted_by: str | None = None,
     buffers: Collection[str] = NORMALISATION_STATISTICS,
 ) -> "ObservedGrid":
-    """The grid, and who contributes: `strategy.start(grid=watch(grid, CoAst()), …)`, or any loop that uses the grid.
+    """A grid that assesses the clients: `strategy.start(grid=watch(grid, coast), …)`, or any loop that uses the grid.
 
     `weighted_by` is the key under which clients send their weight; without it, "num-examples".
     """
@@ -51,9 +51,9 @@ class ObservedGrid(Grid):
         self._number = 0
         self._start: Layers | None = None
         self._uploads: list[Upload] = []
-        self._asked: set[int] = set()
+        self._recipients: set[int] = set()
         self._server_round: object = None
-        self._shares: frozenset[float] = frozenset()
+        self._ballot_keeps: frozenset[float] = frozenset()
         self._waiting: set[str] = set()
 
     @property
@@ -90,7 +90,7 @@ class ObservedGrid(Grid):
         return replies
 
     def _sent(self, messages: list[Message]) -> bool:
-        """Look at what goes out; says whether the replies are uploads of a round."""
+        """Look at what is sent; returns whether the replies are uploads of a round."""
         return bool(self._guarded(lambda: self._look(messages)))
 
     def _look(self, messages: list[Message]) -> bool:
@@ -106,15 +106,15 @@ class ObservedGrid(Grid):
         if sent != self._start:
             self._rounds += 1
             self._number = self._hub.number(self._rounds)
-            self._start, self._uploads, self._asked, self._shares = sent, [], set(), frozenset()
-            self._server_round, self._waiting = None, set()  # what comes late is of no round any more
+            self._start, self._uploads, self._recipients, self._ballot_keeps = sent, [], set(), frozenset()
+            self._server_round, self._waiting = None, set()  # late replies belong to no round
         if any(_model_in(message) != sent for message in training):
             self._start = None
             raise Unreadable("the clients were sent different models, so their updates cannot be compared")
         self._server_round = _server_round(training, self._server_round)
-        self._asked |= _nodes(training)
-        self._shares |= shares_asked(training)
-        self._hub.meet(_nodes(training), self.grid)
+        self._recipients |= _nodes(training)
+        self._ballot_keeps |= requested_keeps(training)
+        self._hub.register_nodes(_nodes(training), self.grid)
         return True
 
     def _ends(self, sent: Layers, training: list[Message]) -> bool:
@@ -134,21 +134,22 @@ class ObservedGrid(Grid):
 
     def _collect(self, replies: list[Message]) -> None:
         # By the bytes and at once: the strategy may empty or replace what it is given.
-        self._guarded(lambda: self._uploads.extend(gather(replies)))
+        self._guarded(lambda: self._uploads.extend(uploads_in(replies)))
 
     def _close(self, end: Layers | None) -> Metrics:
         if self._start is None:
             return {}
         start, uploads, self._start, self._uploads = self._start, self._uploads, None, []
-        roll = self._hub.resolve_clients(self._number, lambda: uploads)
-        told = self._hub.show(self._number, RoundCapture(start, roll, end, self._weighted_by, asked=self._shares))
-        return told | {"fedcoast/absent": len(self._asked - {upload.node_id for upload in uploads})}
+        resolution = self._hub.resolve_clients(self._number, lambda: uploads)
+        capture = RoundCapture(start, resolution, end, self._weighted_by, ballot_keeps=self._ballot_keeps)
+        metrics = self._hub.publish(self._number, capture)
+        return metrics | {"fedcoast/absent": len(self._recipients - {upload.node_id for upload in uploads})}
 
-    def _guarded(self, act: Callable[[], object]) -> object:
+    def _guarded(self, action: Callable[[], object]) -> object:
         try:
-            return act()
+            return action()
         except Exception as error:
-            self._hub.refuse(self._number or self._hub.last_round + 1, str(error))
+            self._hub.mark_unobserved(self._number or self._hub.last_round + 1, str(error))
             return None
 
     def set_run(self, run: "Run") -> None:
@@ -179,11 +180,11 @@ def _nodes(messages: Iterable[Message]) -> set[int]:
     return {message.metadata.dst_node_id for message in messages}
 
 
-def _server_round(messages: Iterable[Message], unsaid: object) -> object:
+def _server_round(messages: Iterable[Message], default: object) -> object:
     """The round as the server counts it, if it says so, as Flower's strategies do."""
     records = [record for message in messages if message.has_content() for record in message.content.values()]
-    said = (record.get("server-round") for record in records if isinstance(record, ConfigRecord))
-    return next((number for number in said if number is not None), unsaid)
+    numbers = (record.get("server-round") for record in records if isinstance(record, ConfigRecord))
+    return next((number for number in numbers if number is not None), default)
 
 
 def _model_in(message: Message) -> Layers | None:

@@ -1,24 +1,24 @@
-"""What the clients sent: replies with content; error replies and time-outs are clients who were absent."""
+"""What the clients sent: replies with content. Error replies and time-outs mean that the client was absent."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 
-from fedcoast.integrations.flower.layers import Layers, Unreadable, check_names, layers_of
+from fedcoast.integrations.flower.npy_layers import Layers, Unreadable, check_names, layers_of
 
 BALLOTS = "fedcoast.ballots"
 """The ConfigRecord that marks a reply whose arrays are packed votes."""
 
 SECURE = (
-    "this is secure aggregation: the server sees the sum of the updates and never one of them, so nobody can tell who"
-    " contributed what. Train without it to assess, or assess inside trusted hardware"
+    "this is secure aggregation: the server sees the sum of the updates and never one of them, so contributions"
+    " cannot be told apart. Train without it to assess, or assess inside trusted hardware"
 )
 
 
 @dataclass(frozen=True)
 class Ballots:
-    """What a client that uploads votes says of them: the share that votes, and how far the votes of each layer go.
+    """What a client that uploads votes reports: the share that votes, and the step of the votes of each layer.
 
     A layer without a step was sent as it is.
     """
@@ -29,22 +29,22 @@ class Ballots:
 
 @dataclass(frozen=True)
 class Upload:
-    """One reply, held by its bytes. `said` are the numbers and words of its metric and config records."""
+    """One reply, held by its bytes. `metadata` holds the numbers and texts of its metric and config records."""
 
     node_id: int
     records: tuple[Layers, ...] = ()
-    said: Mapping[str, int | float | str] = field(default_factory=dict)
+    metadata: Mapping[str, int | float | str] = field(default_factory=dict)
     ballots: Ballots | None = None
-    trouble: str | None = None
+    problem: str | None = None
 
     def layers(self, wanted: Mapping[str, object]) -> Layers:
-        """The one record that is a model of these layers; SCAFFOLD-like clients send more than one record."""
-        if self.trouble is not None:
-            raise Unreadable(self.trouble)
+        """The one record that is a model of these layers; clients of SCAFFOLD and others send several records."""
+        if self.problem is not None:
+            raise Unreadable(self.problem)
         if not self.records:
             raise Unreadable(
                 "the reply holds no ArrayRecord: under secure aggregation or encryption the server cannot see an"
-                " update, and nobody can be assessed; send the model as a plain ArrayRecord"
+                " update, and no client can be assessed; send the model as a plain ArrayRecord"
             )
         same = [layers for layers in self.records if layers.keys() == wanted.keys()]
         if len(same) > 1:
@@ -57,39 +57,41 @@ class Upload:
         return same[0]
 
 
-def gather(replies: Iterable[Message]) -> list[Upload]:
-    """Everyone who answered; error replies are left out: absent is not zero."""
+def uploads_in(replies: Iterable[Message]) -> list[Upload]:
+    """The uploads of all replies with content; error replies are skipped: absent is not zero."""
     return [upload_in(reply.metadata.src_node_id, reply.content) for reply in replies if reply.has_content()]
 
 
 def upload_in(node_id: int, content: RecordDict) -> Upload:
-    records, said, ballots, trouble = list[Layers](), dict[str, int | float | str](), None, None
+    records, metadata, ballots, problem = list[Layers](), dict[str, int | float | str](), None, None
     for key, record in content.items():
         if isinstance(record, ArrayRecord):
             try:
                 records.append(layers_of(record))
             except Unreadable as error:
-                trouble = str(error)
+                problem = str(error)
         elif key == BALLOTS and isinstance(record, ConfigRecord):
             ballots = _ballots(record)
         elif isinstance(record, MetricRecord):
-            said |= _words(record)
+            metadata |= _texts_and_numbers(record)
         else:
-            said = _words(record) | said  # a weight is a metric: no word of the same name takes its place
-    return Upload(node_id, tuple(records), said, ballots, trouble)
+            metadata = (
+                _texts_and_numbers(record) | metadata
+            )  # a weight is a metric: a config entry of the same name never replaces it
+    return Upload(node_id, tuple(records), metadata, ballots, problem)
 
 
 def nameless_upload(
-    node_id: int, tensors: Sequence[bytes], said: Mapping[str, int | float | str], model: Layers
+    node_id: int, tensors: Sequence[bytes], metadata: Mapping[str, int | float | str], model: Layers
 ) -> Upload:
     """A reply of the old API, which sends layers without names: they are those of the model, in its order."""
     if len(tensors) == len(model):
-        return Upload(node_id, (dict(zip(model, tensors, strict=True)),), said)
-    trouble = f"the reply holds {len(tensors)} layers; {len(model)} are wanted, those of the global model in its order"
-    return Upload(node_id, said=said, trouble=trouble)
+        return Upload(node_id, (dict(zip(model, tensors, strict=True)),), metadata)
+    problem = f"the reply holds {len(tensors)} layers; {len(model)} are wanted, those of the global model in its order"
+    return Upload(node_id, metadata=metadata, problem=problem)
 
 
-def _words(record: MetricRecord | ConfigRecord) -> dict[str, int | float | str]:
+def _texts_and_numbers(record: MetricRecord | ConfigRecord) -> dict[str, int | float | str]:
     return {
         key: value
         for key, value in record.items()

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from flwr.app import ArrayRecord
 
-from fedcoast.integrations.flower.layers import record_of
+from fedcoast.integrations.flower.npy_layers import record_of
 from fedcoast.storage.run_folder import is_run, recorded
 
 

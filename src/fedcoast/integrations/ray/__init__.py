@@ -1,6 +1,6 @@
-"""Out over machines: work that many machines of a Ray cluster share, with the answer of one. Ray is loaded on use."""
+"""Assess a recorded run on a Ray cluster, with the result of a single machine. Ray is imported on use."""
 
-from fedcoast.integrations.ray.assessing import assess_on_ray
-from fedcoast.integrations.ray.connecting import LOCAL, LostWork, connect
+from fedcoast.integrations.ray.assess import assess_on_ray
+from fedcoast.integrations.ray.connection import LOCAL, ClusterError, connect
 
-__all__ = ["LOCAL", "LostWork", "assess_on_ray", "connect"]
+__all__ = ["LOCAL", "ClusterError", "assess_on_ray", "connect"]

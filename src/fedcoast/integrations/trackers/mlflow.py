@@ -59,12 +59,12 @@ class MLflow(Tracker):
         self._client.update_run(self._run_id, status="RUNNING")
         return int(run.data.tags[_LAST]) if _LAST in run.data.tags else None
 
-    def _write(self, step: int, numbers: Mapping[str, float], words: Mapping[str, str]) -> None:
+    def _write(self, step: int, numbers: Mapping[str, float], texts: Mapping[str, str]) -> None:
         entities, now = require("mlflow.entities", extra="mlflow"), int(time.time() * 1000)
         metrics = [entities.Metric(name, float(value), now, step) for name, value in numbers.items()]
         for first in range(0, len(metrics), _BATCH):
             self._client.log_batch(self._run_id, metrics=metrics[first : first + _BATCH])
-        for name, text in words.items():
+        for name, text in texts.items():
             self._client.set_tag(self._run_id, name.replace("/", "."), text[:5000])
         self._client.set_tag(self._run_id, _LAST, str(step))  # after all else: only now this step is there
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcoast.errors import require
-from fedcoast.integrations.trackers.memory import recall, remember
+from fedcoast.integrations.trackers.progress_file import load_progress, save_progress
 from fedcoast.integrations.trackers.tracker import Tracker
 from fedcoast.methods import Assessor
 from fedcoast.storage import Recorder
@@ -24,24 +24,24 @@ class TensorBoard(Tracker):
         super().__init__(assessor, recorder)
         require("tensorboard", extra="tensorboard")
         self.folder = Path(folder)
-        if (known := recall(self.folder, "tensorboard")) is not None:
+        if (known := load_progress(self.folder, "tensorboard")) is not None:
             self._check_identity(self.folder, known["identity"])
 
     def _open(self) -> int | None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        known = recall(self.folder, "tensorboard")
+        known = load_progress(self.folder, "tensorboard")
         # Readers take the files of a folder in the order of their names, so a later start must have a later name.
         name = f"events.out.tfevents.{time.time():.6f}.{platform.node()}.{os.getpid()}"
         self._file = self.folder / name
         self._event(file_version="brain.Event:2")
         return None if known is None else known["last"]
 
-    def _write(self, step: int, numbers: Mapping[str, float], words: Mapping[str, str]) -> None:
+    def _write(self, step: int, numbers: Mapping[str, float], texts: Mapping[str, str]) -> None:
         summaries = require("tensorboard.compat.proto.summary_pb2", extra="tensorboard")
         values = [summaries.Summary.Value(tag=tag, simple_value=value) for tag, value in numbers.items()]
-        values += [_text(summaries, tag, text) for tag, text in words.items()]
+        values += [_text(summaries, tag, text) for tag, text in texts.items()]
         self._event(step=step, summary=summaries.Summary(value=values))
-        remember(self.folder, "tensorboard", self._identity(), step)
+        save_progress(self.folder, "tensorboard", self._identity(), step)
 
     def _event(self, **content: Any) -> None:
         """Written here and now, not by a thread as TensorBoard's own writer does: what fails must fail in our hands."""

@@ -1,4 +1,4 @@
-"""Scores in Weights & Biases: offline, until `wandb sync` is called; online if you say so."""
+"""Scores in Weights & Biases: offline, until `wandb sync` is called; online on request."""
 
 import uuid
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcoast.errors import require
-from fedcoast.integrations.trackers.memory import recall, remember
+from fedcoast.integrations.trackers.progress_file import load_progress, save_progress
 from fedcoast.integrations.trackers.tracker import Tracker
 from fedcoast.methods import Assessor
 from fedcoast.storage import Recorder
@@ -37,12 +37,12 @@ class WandB(Tracker):
         self.folder, self._project, self._mode, self._options = Path(folder), project, mode, options
         self._run: Any = None
         self._id = ""
-        if (known := recall(self.folder, "wandb")) is not None:
+        if (known := load_progress(self.folder, "wandb")) is not None:
             self._check_identity(self.folder, known["identity"])
 
     def _open(self) -> int | None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        known, wandb = recall(self.folder, "wandb"), require("wandb", extra="wandb")
+        known, wandb = load_progress(self.folder, "wandb"), require("wandb", extra="wandb")
         self._id = uuid.uuid4().hex[:8] if known is None else str(known["id"])
         again = {} if known is None or self._mode == "offline" else {"resume": "allow"}
         self._run = wandb.init(
@@ -51,16 +51,16 @@ class WandB(Tracker):
             mode=self._mode,
             id=self._id,
             config={"fedcoast": self._identity()},
-            # Its own words stay out of the terminal, and the terminal's out of its logs.
+            # Its messages stay out of the terminal, and the terminal's output out of its logs.
             settings=wandb.Settings(silent=True, console="off"),
             **again,
             **self._options,
         )
         return None if known is None else known["last"]
 
-    def _write(self, step: int, numbers: Mapping[str, float], words: Mapping[str, str]) -> None:
-        self._run.log({**numbers, **words}, step=step)
-        remember(self.folder, "wandb", self._identity(), step, id=self._id)
+    def _write(self, step: int, numbers: Mapping[str, float], texts: Mapping[str, str]) -> None:
+        self._run.log({**numbers, **texts}, step=step)
+        save_progress(self.folder, "wandb", self._identity(), step, id=self._id)
 
     def _end(self) -> None:
         self._run.finish()

@@ -7,9 +7,9 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 
-from fedcoast.integrations.flower import introduce
+from fedcoast.integrations.flower import identity_mod
 
-app = ClientApp(mods=[introduce])
+app = ClientApp(mods=[identity_mod])
 
 
 @app.train()

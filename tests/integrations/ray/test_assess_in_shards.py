@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcoast import BadFile, BadRound, BadSetting, BadUpload, CoAst, Recorder, replay
-from fedcoast.integrations.ray.assessing import share_out
-from fedcoast.integrations.ray.valuing import value
+from fedcoast.integrations.ray.assess import assess_in_shards
+from fedcoast.integrations.ray.shard_worker import score_shard
 from fedcoast.storage.tensors import open_tensors, write_tensors
 from federations import LAYERS, federation, show, with_upload
 from strategies import federations, options, steady
@@ -40,11 +40,11 @@ def checkpoints(folder, rounds):
 def backwards(tasks):
     """As a cluster would: through pickles, and in another order."""
     for place, task in reversed(list(enumerate(tasks))):
-        yield place, pickle.loads(pickle.dumps(value(pickle.loads(pickle.dumps(task)))))
+        yield place, pickle.loads(pickle.dumps(score_shard(pickle.loads(pickle.dumps(task)))))
 
 
 def in_pieces(run, assessor, pieces=5):
-    return share_out(run, assessor, pieces, backwards)
+    return assess_in_shards(run, assessor, pieces, backwards)
 
 
 def spoil(run, number, seat, change):
@@ -121,7 +121,7 @@ def test_a_quarantine_that_comes_to_light_is_logged_once(tmp_path, caplog):
     run = record(tmp_path / "run", ROUNDS)
     spoil(run, 4, 2, not_finite("hidden.bias"))
     with caplog.at_level(logging.WARNING, "fedcoast"):
-        share_out(run, CoAst(), 4, lambda tasks: map(quietly, enumerate(tasks)))
+        assess_in_shards(run, CoAst(), 4, lambda tasks: map(quietly, enumerate(tasks)))
     (said,) = [record.message for record in caplog.records]
     assert said.startswith("quarantined for this round: client 'bob': round 4, layer 'hidden.bias' must be finite")
 
@@ -130,7 +130,7 @@ def quietly(numbered):
     place, task = numbered
     logging.disable()
     try:
-        return place, value(task)
+        return place, score_shard(task)
     finally:
         logging.disable(logging.NOTSET)
 
@@ -157,7 +157,7 @@ def test_checkpoints_are_shared_out_by_rounds(tmp_path):
         return backwards(tasks)
 
     coast = CoAst(drift="votes", keep=0.5)
-    assert share_out(folder, coast, 4, work) == show(CoAst(drift="votes", keep=0.5), replay(folder))
+    assert assess_in_shards(folder, coast, 4, work) == show(CoAst(drift="votes", keep=0.5), replay(folder))
     assert len(shared) == 4
     assert all(set(shard.layers) == set(LAYERS) for shard in shared)
 
@@ -209,10 +209,10 @@ def test_a_shard_reads_the_layers_it_needs_and_no_uploads_of_the_future(tmp_path
     run = record(tmp_path / "run", ROUNDS)
     tasks = []
     with pytest.raises(KeyError):  # nobody works, so nothing comes of it
-        share_out(run, CoAst(horizon=1), 12, lambda given: iter(tasks.extend(given) or ()))
+        assess_in_shards(run, CoAst(horizon=1), 12, lambda given: iter(tasks.extend(given) or ()))
     first = next(task for task in tasks if task.shard.future)
     read.clear()
-    value(first)
+    score_shard(first)
     assert {layer for _, _, layer in read} == set(first.shard.layers)
     uploads = {number for number, file, _ in read if file.startswith("client")}
     assert uploads == {str(number) for number in first.shard.rounds}

@@ -1,20 +1,20 @@
-"""Putting the parts of shards together again: the answer that one machine would have given."""
+"""Merges the credits of shards into the assessment that one machine would have given."""
 
 import logging
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from fedcoast.errors import BadUpload, Client
-from fedcoast.integrations.ray.valuing import Part, Reasons
+from fedcoast.integrations.ray.shard_worker import Reasons, ShardCredits
 from fedcoast.methods.assessment import Assessment
 from fedcoast.methods.coast.coast import CoAst
 from fedcoast.methods.ledger import Ledger, totals
 from fedcoast.rounds.clients import in_order
 
-_log = logging.getLogger("fedcoast")
+_log = logging.getLogger(__name__)
 
 
-def bad_uploads(parts: Sequence[Part], policy: str) -> Reasons:
+def bad_uploads(parts: Sequence[ShardCredits], policy: str) -> Reasons:
     """Whose upload is bad in any layer, by round: parts are in the order of the layers, and the first has the reason.
 
     With the policy "raise", the first round's first client that one machine would have stopped at.
@@ -33,7 +33,7 @@ def bad_uploads(parts: Sequence[Part], policy: str) -> Reasons:
     return found
 
 
-def merge(assessor: CoAst, numbers: Sequence[int], parts: Sequence[Part], found: Reasons) -> Assessment:
+def merge(assessor: CoAst, numbers: Sequence[int], parts: Sequence[ShardCredits], found: Reasons) -> Assessment:
     """The assessment of all shards together. Credits are exact, so the order of the sum changes nothing.
 
     A client that is bad in one layer is out of the round in all of them.

@@ -1,8 +1,8 @@
-"""Cutting a recorded run into shards that can be valued apart, and whose credits add up to the whole run's.
+"""Splits a recorded run into shards that are scored separately and whose credits add up to those of the run.
 
 A ballot needs a whole layer, and the credits of round t need the rounds t … t+horizon, and as many before where the
-past counts. So a shard is some layers, and some rounds with those around them, which neighbouring spans both see.
-Layers are cut first; a layer too large for one shard is cut by rounds.
+past counts. So a shard is some layers and a span of rounds with the rounds around it, which neighbouring spans share.
+Layers are split first; a layer too large for one shard is split by rounds.
 """
 
 from collections.abc import Collection, Iterator, Sequence

@@ -14,11 +14,11 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message
 
 from fedcoast.errors import FedcoastError
-from fedcoast.integrations.flower.layers import (
+from fedcoast.integrations.flower.npy_layers import (
     NUMPY,
     Layers,
     Unreadable,
-    kinds_of,
+    dtypes_of,
     layers_of,
     read_global,
     read_upload,
@@ -34,18 +34,18 @@ from fedcoast.rounds.schema import Model, ModelSchema, schema_of
 from fedcoast.storage.ballot_files import moved
 
 KEEP, STEPS, BUFFERS = "fedcoast-keep", "fedcoast-step", "fedcoast-buffers"
-"""What the server says in the ConfigRecord of a train message."""
+"""Keys that the server writes to the ConfigRecord of a train message."""
 
 RESIDUAL = "fedcoast.residual"
 
-_log = logging.getLogger("fedcoast")
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class BallotUpload:
     """A client mod: `ClientApp(mods=[BallotUpload()])`, first in the list, so that it sees what would be sent.
 
-    `error_feedback` adds to each update what earlier votes left unsaid (update − step · votes), kept in the node's own
+    `error_feedback` adds to each update what earlier votes omitted (update − step · votes), kept in the node's own
     state. That is another algorithm, which the server cannot reproduce from whole uploads; without it, model and
     scores are those of pruning on the server, to the last bit.
     """
@@ -53,46 +53,46 @@ class BallotUpload:
     error_feedback: bool = False
 
     def __call__(self, message: Message, context: Context, call_next: Callable[[Message, Context], Message]) -> Message:
-        asked = _asked(message)
-        start = _model_in(message) if asked is not None else None  # before the app can take it out of the record
+        request = _ballot_request(message)
+        start = _model_in(message) if request is not None else None  # before the app can take it out of the record
         reply = call_next(message, context)
-        if asked is None or start is None or reply.has_error():
+        if request is None or start is None or reply.has_error():
             return reply
         try:
-            self._replace(reply, start, asked, context)
-        except FedcoastError as error:  # the server will say what is wrong with the whole upload
+            self._replace(reply, start, request, context)
+        except FedcoastError as error:  # the server names what is wrong with the whole upload
             _log.warning("the model is sent whole: %s", error)
         return reply
 
-    def _replace(self, reply: Message, start: Layers, asked: ConfigRecord, context: Context) -> None:
+    def _replace(self, reply: Message, start: Layers, request: ConfigRecord, context: Context) -> None:
         key, sent = _record_in(reply, start)
-        kinds = kinds_of(start)
-        before, after = read_global(start, kinds), read_upload(layers_of(sent), kinds)
-        schema = schema_of(before, _patterns(asked))
+        dtypes = dtypes_of(start)
+        before, after = read_global(start, dtypes), read_upload(layers_of(sent), dtypes)
+        schema = schema_of(before, _patterns(request))
         residual = _residual(context) if self.error_feedback else {}
         arrays, steps, left = dict(sent.items()), dict[str, float](), dict[str, Array]()
         for entry in schema.trainable:
             update = update_of(before[entry.name], after[entry.name]) + residual.get(entry.name, 0)
             if not np.isfinite(update).all():
                 raise Unreadable(f"layer {entry.name!r} is not finite")
-            keep, step = _number(asked[KEEP]), asked[STEPS]
-            cast = quick_ballot(update, keep)
+            keep, step = _number(request[KEEP]), request[STEPS]
+            ballot = quick_ballot(update, keep)
             steps[entry.name] = adaptive_step(update, keep) if step == "avg" else _number(step)
-            arrays[entry.name] = Array(pack(cast))
+            arrays[entry.name] = Array(pack(ballot))
             if self.error_feedback:
-                left[entry.name] = Array(_left(update, cast, steps[entry.name]))
+                left[entry.name] = Array(_left(update, ballot, steps[entry.name]))
         reply.content[key] = ArrayRecord(arrays)
         reply.content[BALLOTS] = ConfigRecord(
-            {"keep": _number(asked[KEEP]), "layers": list(steps), "steps": list(steps.values())}
+            {"keep": _number(request[KEEP]), "layers": list(steps), "steps": list(steps.values())}
         )
         if self.error_feedback:
             context.state[RESIDUAL] = ArrayRecord(left)
 
 
-def shares_asked(messages: Iterable[Message]) -> frozenset[float]:
-    """The shares of votes that the server asked for in these messages: one if it wants votes, else none."""
-    asked = [record[KEEP] for message in messages if (record := _asked(message)) is not None]
-    return frozenset(float(keep) for keep in asked if isinstance(keep, int | float))
+def requested_keeps(messages: Iterable[Message]) -> frozenset[float]:
+    """The shares of votes that the server requested in these messages: one if it wants votes, else none."""
+    keeps = [record[KEEP] for message in messages if (record := _ballot_request(message)) is not None]
+    return frozenset(float(keep) for keep in keeps if isinstance(keep, int | float))
 
 
 def read_ballot(name: str, size: int, data: bytes, keep: float) -> Signs:
@@ -142,8 +142,8 @@ def _left(update: Floats, cast: Signs, step: float) -> Floats:
     return np.asarray(update - (step * cast).astype(update.dtype).reshape(update.shape))
 
 
-def _asked(message: Message) -> ConfigRecord | None:
-    """What the server wants to know, or None if it wants whole models."""
+def _ballot_request(message: Message) -> ConfigRecord | None:
+    """The config that requests votes, or None if the server wants whole models."""
     if not message.has_content() or not message.metadata.message_type.startswith("train"):
         return None
     for record in message.content.values():
@@ -170,8 +170,8 @@ def _residual(context: Context) -> dict[str, NumPyArray]:
     return {name: array.numpy() for name, array in record.items()} if isinstance(record, ArrayRecord) else {}
 
 
-def _patterns(asked: ConfigRecord) -> list[str]:
-    patterns = asked.get(BUFFERS, [])
+def _patterns(request: ConfigRecord) -> list[str]:
+    patterns = request.get(BUFFERS, [])
     return [pattern for pattern in patterns if isinstance(pattern, str)] if isinstance(patterns, list) else []
 
 

@@ -1,4 +1,4 @@
-"""What a worker does: the credits of one shard, by the same assessor that one machine would use."""
+"""A worker's task: the credits of one shard, by the same assessor that one machine would use."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcoast.errors import BadFile, BadRound, Client, FedcoastError
-from fedcoast.integrations.ray.sharding import Shard
+from fedcoast.integrations.ray.shards import Shard
 from fedcoast.methods.coast.coast import CoAst
 from fedcoast.rounds.round import Round
 from fedcoast.rounds.schema import ModelSchema
@@ -18,20 +18,20 @@ Reasons = dict[int, dict[Client, str]]
 
 
 @dataclass(frozen=True)
-class Task:
-    """A shard of a run, and all that is needed to value it."""
+class ShardTask:
+    """A shard of a run, and all that is needed to score it."""
 
     run: Path
     schema: ModelSchema
     options: Mapping[str, Any]
-    """Of CoAst; which layers and rounds count is the shard's business."""
+    """Of CoAst; the shard decides which layers and rounds count."""
     shard: Shard
     out: Mapping[int, Mapping[Client, str]] = field(default_factory=dict)
     """Whose uploads are known to be bad in another shard."""
 
 
 @dataclass(frozen=True)
-class Part:
+class ShardCredits:
     """What a shard gives to the answer, by round."""
 
     credits: dict[int, dict[Client, Fraction]]
@@ -44,8 +44,8 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Refusal:
-    """Why a shard cannot be valued, and at which round that came out."""
+class ShardFailure:
+    """Why a shard cannot be scored, and at which round that came out."""
 
     number: int
     error: FedcoastError
@@ -58,30 +58,30 @@ class _Exact(CoAst):
         return led - Fraction(self.past) * followed
 
 
-def value(task: Task) -> Part | Refusal:
-    """The credits of a shard. What fedcoast refuses comes back as a value: trying again would not change it."""
+def score_shard(task: ShardTask) -> ShardCredits | ShardFailure:
+    """The credits of a shard. Errors of fedcoast are returned, not raised: a retry would not change them."""
     shard = task.shard
     assessor = _Exact(**{**task.options, "layers": [escape(name) for name in shard.chosen]})
     answered, known = dict[int, tuple[Client, ...]](), Reasons()
     number = shard.rounds[0]
     try:
-        for round in _rounds(task.run, shard.shown):
-            number = round.number
-            shown = round.part(task.schema, shard.layers)
+        for fl_round in _rounds(task.run, shard.shown):
+            number = fl_round.number
+            shown = fl_round.part(task.schema, shard.layers)
             if assessor.last_round is None and (change := ModelSchema(shard.entries).differs(shown.schema())):
                 raise BadRound(f"round {number}: the model changed its layers: {change}; start a new assessor")
             if number in shard.rounds:
-                answered[number], known[number] = round.clients, dict(round.quarantined)
+                answered[number], known[number] = fl_round.clients, dict(fl_round.quarantined)
             if number in shard.rounds or assessor.drift == "votes":
-                out = {**task.out.get(number, {}), **round.quarantined}
+                out = {**task.out.get(number, {}), **fl_round.quarantined}
                 assessor.observe(replace(shown, quarantined=out))
             else:  # of other rounds only the global model counts, and nobody's upload needs to be read
-                nobody = dict.fromkeys((*round.clients, *round.quarantined), "belongs to another shard")
+                nobody = dict.fromkeys((*fl_round.clients, *fl_round.quarantined), "belongs to another shard")
                 assessor.observe(replace(shown, local={}, quarantined=nobody))
     except FedcoastError as error:
-        return Refusal(number, error)
+        return ShardFailure(number, error)
     assessment = assessor.assessment()
-    return Part(
+    return ShardCredits(
         credits={n: _exact(assessment.credits[n]) for n in shard.rounds if n in assessment.credits},
         answered=answered,
         known=known,
@@ -99,10 +99,10 @@ def _others(reasons: Mapping[Client, str], *known: Mapping[Client, str]) -> dict
 
 def _rounds(run: Path, numbers: tuple[int, ...]) -> Iterator[Round]:
     missing = set(numbers)
-    for round in replay(run, after=numbers[0] - 1):
-        if round.number in missing:
-            missing.remove(round.number)
-            yield round
+    for fl_round in replay(run, after=numbers[0] - 1):
+        if fl_round.number in missing:
+            missing.remove(fl_round.number)
+            yield fl_round
         if not missing:
             return
     raise BadFile(f"{run} had a round {min(missing)} a moment ago, which is gone")

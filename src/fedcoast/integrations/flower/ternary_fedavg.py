@@ -21,12 +21,12 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg
 
 from fedcoast.errors import BadSetting, FedcoastError
-from fedcoast.integrations.flower.ballots import BUFFERS, KEEP, STEPS, cast_ballots, read_ballot, update_of
-from fedcoast.integrations.flower.layers import (
-    Kinds,
+from fedcoast.integrations.flower.ballot_upload import BUFFERS, KEEP, STEPS, cast_ballots, read_ballot, update_of
+from fedcoast.integrations.flower.npy_layers import (
+    Dtypes,
     Layers,
     Unreadable,
-    kinds_of,
+    dtypes_of,
     layers_of,
     read_global,
     read_upload,
@@ -39,7 +39,7 @@ from fedcoast.kernels.movement import votes
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.schema import NORMALISATION_STATISTICS, LayerSpec, ModelSchema, schema_of
 
-_log = logging.getLogger("fedcoast")
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -92,13 +92,13 @@ class TernaryFedAvg(FedAvg):
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
         valid, _ = self._check_and_log_replies(list(replies), is_train=True)
-        kinds = kinds_of(self._sent)
-        start = read_global(self._sent, kinds)
+        dtypes = dtypes_of(self._sent)
+        start = read_global(self._sent, dtypes)
         voters, used = [], []
         for reply in valid:
             upload = upload_in(reply.metadata.src_node_id, reply.content)
             try:
-                voters.append(self._voter(upload, start, kinds))
+                voters.append(self._voter(upload, start, dtypes))
                 used.append(reply.content)
             except FedcoastError as error:  # one bad upload must not spoil the model of all
                 _log.warning("round %d: node-%d does not vote: %s", server_round, upload.node_id, error)
@@ -110,17 +110,17 @@ class TernaryFedAvg(FedAvg):
         metrics["fedcoast/upload-bytes-whole"] = len(used) * sum(map(len, self._sent.values()))
         return record_of(model), metrics
 
-    def _voter(self, upload: Upload, start: dict[str, Array], kinds: Kinds) -> _Voter:
+    def _voter(self, upload: Upload, start: dict[str, Array], dtypes: Dtypes) -> _Voter:
         schema = schema_of(start, self.buffers)
-        layers = upload.layers(kinds)
+        layers = upload.layers(dtypes)
         weight = _weight(upload, self.weighted_by_key)
         silent = [entry for entry in schema.entries if not entry.trainable]
         if upload.ballots is None:
-            model = schema.read(read_upload(layers, kinds))
+            model = schema.read(read_upload(layers, dtypes))
             ballots = cast_ballots(schema, start, model, self.keep)
             steps = {entry.name: self._whole_step(start[entry.name], model[entry.name]) for entry in schema.trainable}
             _check_steps(steps, start)
-            return _Voter(ballots, steps, _carried(silent, start, layers, kinds), weight)
+            return _Voter(ballots, steps, _carried(silent, start, layers, dtypes), weight)
         if upload.ballots.keep != self.keep or upload.ballots.steps.keys() != {
             entry.name for entry in schema.trainable
         }:
@@ -132,7 +132,7 @@ class TernaryFedAvg(FedAvg):
         for entry in schema.trainable:
             read_ballot(entry.name, entry.size, layers[entry.name], self.keep)
         _check_steps(upload.ballots.steps, start)
-        return _Voter(layers, upload.ballots.steps, _carried(silent, start, layers, kinds), weight)
+        return _Voter(layers, upload.ballots.steps, _carried(silent, start, layers, dtypes), weight)
 
     def _whole_step(self, start: Array, model: Array) -> float:
         return adaptive_step(update_of(start, model), self.keep) if self.step == "avg" else self.step
@@ -172,17 +172,17 @@ def _merged(entry: LayerSpec, voters: Sequence[_Voter]) -> Array:
 
 
 def _carried(
-    entries: Sequence[LayerSpec], start: Mapping[str, Array], layers: Layers, kinds: Kinds
+    entries: Sequence[LayerSpec], start: Mapping[str, Array], layers: Layers, dtypes: Dtypes
 ) -> dict[str, Array]:
     """The layers beside the votes that cannot vote: finite, of the right shape and kind, or the upload is refused."""
     held = {entry.name: layers[entry.name] for entry in entries}
-    read = read_upload(held, {entry.name: kinds[entry.name] for entry in entries})
+    read = read_upload(held, {entry.name: dtypes[entry.name] for entry in entries})
     model = ModelSchema(tuple(entries)).read(read, before=start)
-    return {entry.name: _in_kind(entry, model[entry.name]) for entry in entries}
+    return {entry.name: _as_dtype(entry, model[entry.name]) for entry in entries}
 
 
-def _in_kind(entry: LayerSpec, array: Array) -> Array:
-    """Integers of another width in the model's own: of several kinds, the largest may be a float."""
+def _as_dtype(entry: LayerSpec, array: Array) -> Array:
+    """Integers of another width in the model's own: of several dtypes, the largest may be a float."""
     same = array if array.dtype == entry.dtype else array.astype(entry.dtype)
     if same is not array and not np.array_equal(same, array):
         raise Unreadable(f"layer {entry.name!r} must hold numbers of {entry.dtype}; got others in {array.dtype}")
@@ -203,7 +203,7 @@ def _check_steps(steps: Mapping[str, float], start: Mapping[str, Array]) -> None
 
 
 def _weight(upload: Upload, key: str) -> float:
-    weight = upload.said.get(key)
+    weight = upload.metadata.get(key)
     if isinstance(weight, str) or weight is None or not 0 <= weight < math.inf:
         raise Unreadable(f"the weight {key!r} must be a number ≥ 0; got {weight!r}")
     return float(weight)

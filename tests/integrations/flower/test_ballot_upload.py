@@ -7,8 +7,8 @@ from flwr.serverapp.strategy import FedAvg
 
 from fedcoast import BadSetting, CoAst, Recorder, replay
 from fedcoast.integrations.flower import BallotUpload, Observed, TernaryFedAvg, watch
-from fedcoast.integrations.flower.ballots import RESIDUAL
-from fedcoast.integrations.flower.ternary import moved
+from fedcoast.integrations.flower.ballot_upload import RESIDUAL
+from fedcoast.integrations.flower.ternary_fedavg import moved
 from fedcoast.kernels.aggregation import pruned_mean
 from fedcoast.kernels.ballots import ballot, pack
 from integrations.flower.handmade import answer, ask, drifting, federation, model_in, record, small_model
@@ -400,7 +400,7 @@ def test_packed_votes_that_nobody_asked_for_cost_their_client_alone():
 
 @pytest.mark.parametrize("upload", [federation, lambda: voting(federation())])
 @pytest.mark.parametrize("how", ["wrapper", "tap"])
-def test_votes_of_another_share_than_was_asked_for_cost_their_client_alone(upload, how):
+def test_votes_of_another_share_than_requested_cost_their_client_alone(upload, how):
     grid, coast, probe = upload(), CoAst(keep=KEEP, horizon=1), Probe()
     next(iter(grid.nodes.values())).mods = (saying(0.2),)
     if how == "wrapper":
@@ -413,10 +413,10 @@ def test_votes_of_another_share_than_was_asked_for_cost_their_client_alone(uploa
     assert unobserved == {}
     assert [round.ballot_keep for round in probe.rounds] == [None if upload is federation else KEEP] * 2
     assert list(coast.assessment().quarantined[1]) == ["partition-0"]
-    assert "votes of keep=0.3 were asked for; got keep=0.2" in coast.assessment().quarantined[1]["partition-0"]
+    assert "votes of keep=0.3 were requested; got keep=0.2" in coast.assessment().quarantined[1]["partition-0"]
 
 
-def test_a_server_that_asks_for_different_shares_is_told():
+def test_a_server_that_requests_different_shares_is_reported():
     grid, probe = voting(federation()), Probe()
     tap = watch(grid, probe)
     for place, node in enumerate(grid.nodes):
@@ -425,7 +425,7 @@ def test_a_server_that_asks_for_different_shares_is_told():
     tap.pull_messages([f"message-{place}" for place in range(4)])
     tap.finish(record(small_model()))
     assert probe.rounds == []
-    assert "the server asked for votes of different shares (0.1, 0.2, " in tap.unobserved[1]["everyone"]
+    assert "the server requested votes of different shares (0.1, 0.2, " in tap.unobserved[1]["everyone"]
 
 
 def test_nobody_usable_keeps_the_old_model():

@@ -1,4 +1,4 @@
-"""Client names as trackers take them: one segment of a path, of characters they allow, never two clients alike."""
+"""Client names that trackers accept: one path segment of allowed characters, unique for each client."""
 
 import hashlib
 import re

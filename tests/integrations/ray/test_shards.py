@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcoast.integrations.ray.sharding import plan
+from fedcoast.integrations.ray.shards import plan
 from fedcoast.rounds.schema import LayerSpec, ModelSchema
 from strategies import steady
 

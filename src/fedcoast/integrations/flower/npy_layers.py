@@ -5,7 +5,7 @@ record is not enough. The serialised bytes of an array never change: holding the
 keeps what the client sent whatever the strategy does, and reading them makes no copy.
 
 A server optimiser returns float64 where the model is float32 (FedAdam, QFedAvg), and the mean of an integer counter
-is a float. The model did not change, only the arithmetic of the server: all models are read in the kinds of the first
+is a float. The model did not change, only the arithmetic of the server: all models are read in the dtypes of the first
 global model. An upload in a *narrower* kind is another matter: it was quantised, and is refused.
 """
 
@@ -19,7 +19,7 @@ from fedcoast.errors import FedcoastError
 from fedcoast.rounds.arrays import Array as NumPyArray
 
 Layers = dict[str, bytes]
-Kinds = Mapping[str, "np.dtype[np.generic]"]
+Dtypes = Mapping[str, "np.dtype[np.generic]"]
 
 NUMPY = "numpy.ndarray"  # the one way Flower itself serialises arrays
 
@@ -62,39 +62,39 @@ def view(data: bytes) -> NumPyArray:
         raise Unreadable(f"these bytes are not one plain NumPy array ({error})") from error
 
 
-def kinds_of(layers: Layers) -> dict[str, "np.dtype[np.generic]"]:
+def dtypes_of(layers: Layers) -> dict[str, "np.dtype[np.generic]"]:
     return {name: view(data).dtype for name, data in layers.items()}
 
 
-def read_global(layers: Layers, kinds: Kinds) -> dict[str, NumPyArray]:
-    """A global model in the kinds of the first one."""
-    return {name: _in_kind(name, view(data), kinds.get(name)) for name, data in layers.items()}
+def read_global(layers: Layers, dtypes: Dtypes) -> dict[str, NumPyArray]:
+    """A global model in the dtypes of the first one."""
+    return {name: _as_dtype(name, view(data), dtypes.get(name)) for name, data in layers.items()}
 
 
-def read_upload(layers: Layers, kinds: Kinds) -> dict[str, NumPyArray]:
-    """A client's model in the kinds of the global one; a quantised or encrypted one is refused."""
-    check_names(layers, kinds)
+def read_upload(layers: Layers, dtypes: Dtypes) -> dict[str, NumPyArray]:
+    """A client's model in the dtypes of the global one; a quantised or encrypted one is refused."""
+    check_names(layers, dtypes)
     model = {}
     for name, data in layers.items():
         array = view(data)
-        wanted = kinds[name]
+        wanted = dtypes[name]
         if np.issubdtype(wanted, np.floating) and not _at_least(array.dtype, wanted):
             raise Unreadable(
                 f"layer {name!r} is {wanted} in the global model and came as {array.dtype}: a quantised or encrypted"
                 " upload cannot be compared with the model; undo it before the strategy sees it, or send votes"
                 " (fedcoast.integrations.flower.BallotUpload with TernaryFedAvg)"
             )
-        model[name] = _in_kind(name, array, wanted)
+        model[name] = _as_dtype(name, array, wanted)
     return model
 
 
 def check_names(layers: Mapping[str, object], wanted: Mapping[str, object]) -> None:
     missing, extra = wanted.keys() - layers.keys(), layers.keys() - wanted.keys()
     if missing or extra:
-        said = [f"{min(missing)!r} is missing"] if missing else []
-        said += [f"{min(extra)!r} is not in the global model"] if extra else []
+        problems = [f"{min(missing)!r} is missing"] if missing else []
+        problems += [f"{min(extra)!r} is not in the global model"] if extra else []
         raise Unreadable(
-            f"the upload has other layers than the global model: {' and '.join(said)}; clients and server must use"
+            f"the upload has other layers than the global model: {' and '.join(problems)}; clients and server must use"
             " the same layer names in every round"
         )
 
@@ -103,7 +103,7 @@ def _at_least(came: "np.dtype[np.generic]", wanted: "np.dtype[np.generic]") -> b
     return np.issubdtype(came, np.floating) and came.itemsize >= wanted.itemsize
 
 
-def _in_kind(name: str, array: NumPyArray, wanted: "np.dtype[np.generic] | None") -> NumPyArray:
+def _as_dtype(name: str, array: NumPyArray, wanted: "np.dtype[np.generic] | None") -> NumPyArray:
     if wanted is None or array.dtype == wanted:
         return array
     if np.issubdtype(array.dtype, np.floating) and (

@@ -1,4 +1,4 @@
-"""Ray is an extra, and a cluster is somewhere: what is said when either is missing."""
+"""Ray is an extra, and a cluster may be unreachable: the errors when either is missing."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from fedcoast import BadSetting
-from fedcoast.integrations.ray import connecting
+from fedcoast.integrations.ray import connection
 from integrations.ray.test_on_ray import ancestors
 
 
@@ -21,7 +21,7 @@ def python(code):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
 
 
-def test_without_ray_the_right_thing_to_install_is_said():
+def test_without_ray_the_error_names_the_extra_to_install():
     hide = "import sys; sys.modules['ray'] = None\n"
     code = hide + "from fedcoast.integrations.ray import connect\nconnect('local').__enter__()"
     done = python(code)
@@ -53,48 +53,54 @@ def test_a_local_cluster_works_and_is_gone_afterwards():
         "        assert same is ray\n"
         "    assert ray.is_initialized()\n"
         "    elsewhere = ray.get(ray.remote(lambda: os.getpid()).remote()) != os.getpid()\n"
-        "    print('what is said meanwhile')\n"
+        "    print('printed meanwhile')\n"
         "    cores = ray.cluster_resources()['CPU']\n"
         "print(elsewhere, cores, ray.is_initialized())"
     )
     assert done.stdout == f"True {float(os.cpu_count())} False\n", done.stderr
-    assert "what is said meanwhile" in done.stderr
+    assert "printed meanwhile" in done.stderr
 
 
 @pytest.mark.slow
 def test_a_local_cluster_can_be_reached_from_this_machine_alone():
     code = (
-        "import os, ray  # Ray may be imported long before\n"
+        "import os\n"
         "from fedcoast.integrations.ray import connect\n"
-        "with connect('local'):\n"
+        "with connect('local') as ray:\n"
         "    ray.get(ray.remote(lambda: os.getpid()).remote())\n"
         "    os.write(1, b'at work\\n')\n"
         "    input()"
     )
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen([sys.executable, "-c", code], text=True, **pipes) as started:
-        said, open_to = started.stdout.readline(), listening(started.pid)
+        line, open_to = started.stdout.readline(), listening(started.pid)
         _, err = started.communicate("\n", timeout=60)
-    assert (said, started.returncode) == ("at work\n", 0), err
+    assert (line, started.returncode) == ("at work\n", 0), err
     assert len(open_to) >= 3, "the cluster's own ports were not found"
     assert [str(address) for address in open_to if not address.is_loopback] == []
 
 
 def test_a_ray_that_opens_a_local_cluster_to_others_is_stopped_at_once():
-    done = []
+    calls = []
     ray = SimpleNamespace(
         __version__="9.9",
-        _private=SimpleNamespace(ray_constants=SimpleNamespace(ENABLE_RAY_CLUSTER=True)),
-        init=lambda **options: done.append(f"started in a cluster: {ray._private.ray_constants.ENABLE_RAY_CLUSTER}"),
-        shutdown=lambda: done.append("stopped"),
+        init=lambda **options: calls.append(f"started at {options['address']}"),
+        shutdown=lambda: calls.append("stopped"),
         util=SimpleNamespace(get_node_ip_address=lambda: "192.0.2.7"),
     )
-    with pytest.raises(BadSetting, match=r"Ray 9\.9 would open a local cluster to others, at 192\.0\.2\.7"):
-        connecting._join(ray, "local")
-    assert done == ["started in a cluster: False", "stopped"]
-    assert ray._private.ray_constants.ENABLE_RAY_CLUSTER, "another cluster could not be joined afterwards"
-    connecting._join(ray, "auto")
-    assert done[2:] == ["started in a cluster: True"]
+    with pytest.raises(BadSetting, match=r"Ray 9\.9 would open a local cluster to other machines, at 192\.0\.2\.7"):
+        connection._join(ray, "local")
+    assert calls == ["started at local", "stopped"]
+    connection._join(ray, "auto")
+    assert calls[2:] == ["started at auto"]
+
+
+def test_the_loopback_setting_is_not_left_in_the_environment(monkeypatch):
+    monkeypatch.delenv(connection.LOOPBACK_ONLY, raising=False)
+    monkeypatch.setattr(connection, "require", lambda name, extra: os.environ.get(connection.LOOPBACK_ONLY))
+    assert connection._import_ray("local") == "0"
+    assert connection._import_ray("10.0.0.1:6379") is None
+    assert connection.LOOPBACK_ONLY not in os.environ
 
 
 @pytest.mark.slow

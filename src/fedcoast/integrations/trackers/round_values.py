@@ -1,0 +1,47 @@
+"""The numbers to log after a round."""
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from fedcoast.errors import Client
+from fedcoast.methods.assessment import Assessment
+from fedcoast.rounds.round import Round
+
+
+class RoundValue(NamedTuple):
+    """A number of a client, of a metric (by its name), or of the round itself."""
+
+    quantity: str
+    subject: Client | None
+    value: float
+
+
+def round_values(fl_round: Round, answer: Assessment, newly_final: Iterable[int]) -> Iterator[RoundValue]:
+    """Scores, ranks and coverage so far, the credits that became final with this round, and the server's metrics.
+
+    Clients appear when a first credit of theirs counts: before that, their rank would mean nothing.
+    """
+    valued = len(answer.counted)
+    ranks = answer.ranks
+    for client in answer.clients:
+        if answer.seen[client]:
+            yield RoundValue("score", client, answer.scores[client])
+            yield RoundValue("rank", client, ranks[client])
+            yield RoundValue("coverage", client, answer.seen[client] / valued)
+        if dropped := answer.dropped(client):
+            yield RoundValue("quarantined", client, dropped)
+    credits: dict[Client, float] = {}
+    for number in newly_final:
+        for client, credit in answer.credits[number].items():
+            credits[client] = credits.get(client, 0) + credit
+    yield from (RoundValue("credit", client, credit) for client, credit in credits.items())
+    yield RoundValue("round/answered", None, len(fl_round.clients))
+    yield RoundValue("round/quarantined", None, len(answer.quarantined.get(fl_round.number, {})))
+    yield RoundValue("round/pending", None, len(answer.pending))
+    yield from (RoundValue("metric", name, value) for name, value in fl_round.metrics.items())
+
+
+def finite(values: Iterable[RoundValue]) -> list[RoundValue]:
+    """Only the values that can be plotted."""
+    return [value for value in values if math.isfinite(value.value)]
