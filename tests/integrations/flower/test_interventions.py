@@ -53,7 +53,7 @@ def test_a_dropped_client_moves_nothing_and_is_still_assessed(caplog):
     assert "round 2: intervention, weights multiplied by {'partition-3': 0.0}" in caplog.text
 
 
-def test_a_client_can_be_weighed_down():
+def test_a_client_can_be_reweighted_down():
     _, probe, _, grid = run(lambda number, answers: {"partition-0": 0.5}, rounds=1)
     np.testing.assert_allclose(
         probe.rounds[0].end["fc.bias"], mean(grid, 1, small_model(), [15, 20, 10, 10]), rtol=1e-5
@@ -110,12 +110,12 @@ def test_dropping_everyone_keeps_the_old_model():
 
 
 def test_a_weight_that_was_not_sent_cannot_be_changed(caplog):
-    from fedcoast.integrations.flower.interventions import _weighed
+    from fedcoast.integrations.flower.interventions import _reweighted
     from integrations.flower.handmade import answer, ask
 
     reply = answer(ask(5, record(small_model())), small_model())
     with pytest.raises(BadSetting, match="sent no 'steps'"):
-        _weighed(reply, 0.5, "steps")
+        _reweighted(reply, 0.5, "steps")
     assert not caplog.text
 
 
