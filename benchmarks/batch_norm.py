@@ -22,7 +22,7 @@ from fedcoast.simulation.federation import Federation
 from fedcoast.simulation.training import evaluate, new_model
 
 
-def accuracies(federation: Federation, round: Round) -> dict[str, float]:
+def accuracies(federation: Federation, fl_round: Round) -> dict[str, float]:
     """Test accuracy of one round's pruned weights under each kind of statistics."""
     model, data = new_model(federation.experiment, federation.data), federation.data
     count = len(data.test_labels)
@@ -31,11 +31,11 @@ def accuracies(federation: Federation, round: Round) -> dict[str, float]:
         model.load_state_dict({name: torch.from_numpy(np.asarray(array)) for name, array in state.items()})
         return evaluate(model, data, 0, count)[0] / count
 
-    averaged = dict(round.end)
+    averaged = dict(fl_round.end)
     for name in federation.buffers:
-        tensors = [upload[name] for upload in round.local.values()]
-        averaged[name] = mean(tensors) if np.issubdtype(tensors[0].dtype, np.floating) else round.end[name]
-    found = {"averaged": judged(averaged), "measured anew": judged(dict(round.end))}
+        tensors = [upload[name] for upload in fl_round.local.values()]
+        averaged[name] = mean(tensors) if np.issubdtype(tensors[0].dtype, np.floating) else fl_round.end[name]
+    found = {"averaged": judged(averaged), "measured anew": judged(dict(fl_round.end))}
     model.train()
     with torch.no_grad():
         answers = model(normalise(as_floats(data.test_images), data.mean, data.std))
@@ -51,7 +51,7 @@ def run(smoke: bool) -> None:
         sizes = {"rounds": rounds, "clients": 2, "steps": 2 if smoke else 20, "batch": 32, "augment": False}
         experiment = Experiment(model="resnet18", setting="even", aggregation="pruned", step=0.01, seed=seed, **sizes)
         federation = Federation(experiment)
-        measured[str(seed)] = [accuracies(federation, round) for round in federation]
+        measured[str(seed)] = [accuracies(federation, fl_round) for fl_round in federation]
         last = measured[str(seed)][-1]
         print(f"seed {seed}, round {rounds}: " + ", ".join(f"{kind} {value:.3f}" for kind, value in last.items()))
     if not smoke:

@@ -47,12 +47,12 @@ def measure(folder: Path, rounds: int, parameters: int) -> dict[str, Any]:
     with Recorder(folder / "without") as plain, Recorder(folder / "with") as chained:
         for number in range(1, rounds + 1):
             local = {f"client {place}": model for place, model in enumerate(models[1:])}
-            round = Round(number, start=models[0], local=local, end=models[number % CLIENTS + 1])
+            fl_round = Round(number, start=models[0], local=local, end=models[number % CLIENTS + 1])
             unhashed = mock.patch.object(chain, "content", return_value=NOTHING)
             with unhashed, mock.patch.object(recording, "write_whole"):
-                times["without"].append(_timed(plain, round))
+                times["without"].append(_timed(plain, fl_round))
             peaks.setdefault("without", _peak())
-            times["with"].append(_timed(chained, round))
+            times["with"].append(_timed(chained, fl_round))
     peaks["with"] = _peak()
     begun = time.perf_counter()
     found = verify(folder / "with")
@@ -75,9 +75,9 @@ def measure(folder: Path, rounds: int, parameters: int) -> dict[str, Any]:
     }
 
 
-def _timed(recorder: Recorder, round: Round) -> tuple[float, float]:
+def _timed(recorder: Recorder, fl_round: Round) -> tuple[float, float]:
     clock, processor = time.perf_counter(), time.process_time()
-    recorder.observe(round)
+    recorder.observe(fl_round)
     return time.perf_counter() - clock, time.process_time() - processor
 
 

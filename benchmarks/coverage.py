@@ -121,8 +121,8 @@ LAB = (
 
 def credits(rounds: Iterator[Round] | Federation) -> Floats:
     assessor = CoAst(horizon=HORIZON)
-    for round in rounds:
-        assessor.observe(round)
+    for fl_round in rounds:
+        assessor.observe(fl_round)
     table = assessor.assessment().credits
     return np.array([[of.get(client, np.nan) for client in range(CLIENTS)] for of in table.values()])
 

@@ -71,18 +71,18 @@ def measure(case: str, clients: int, rounds: int) -> tuple[float, float]:
     logging.getLogger("flwr").setLevel(logging.ERROR)
     _as_a_task()
     strategy = CASES[case](FedAvg())
-    grid, arrays, taken = _Grid(clients), _record(0), []
+    grid, arrays, seconds_taken = _Grid(clients), _record(0), []
     for number in range(1, rounds + 2):  # the first warms up
         gc.collect()  # Flower's records hold each other in circles; without this, last round's uploads still count
         replies = [_reply(node, number) for node in range(1, clients + 1)]
         begun = time.perf_counter()
         list(strategy.configure_train(number, arrays, ConfigRecord(), grid))
         arrays, _ = strategy.aggregate_train(number, replies)
-        taken.append(time.perf_counter() - begun)
+        seconds_taken.append(time.perf_counter() - begun)
         del replies
         if number == 1 and case.startswith("observed by CoAst"):
             _let_it_compile()
-    return statistics.median(taken[1:]), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    return statistics.median(seconds_taken[1:]), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 
 def _let_it_compile() -> None:
@@ -108,9 +108,9 @@ def _assessed(strategy: Any, **settings: Any) -> Any:
 class _Glance:
     """An observer that reads every upload and does nothing: what the wrapper itself costs."""
 
-    def observe(self, round: Any, /) -> None:
-        schema = round.schema()
-        for _ in round.uploads(schema, "raise", {}):
+    def observe(self, fl_round: Any, /) -> None:
+        schema = fl_round.schema()
+        for _ in fl_round.uploads(schema, "raise", {}):
             pass
 
 

@@ -48,7 +48,7 @@ def streamed(parameters: int, clients: int, rounds: int) -> dict[str, Any]:
         start *= np.float32(20)
         spill = Path(scratch) / "spill"
         assessor = CoAst.votes(horizon=HORIZON, threads=1, spill=spill)
-        taken = []
+        seconds_taken = []
         with _watched(spill) as peak:
             before = _private()
             for number in range(1, rounds + 1):
@@ -63,7 +63,7 @@ def streamed(parameters: int, clients: int, rounds: int) -> dict[str, Any]:
                 loaders = {client: lambda client=client: load(client) for client in range(clients)}
                 began = time.perf_counter()
                 assessor.observe(Round(number, _cut(start), LazyModels(loaders), _cut(end)))
-                taken.append(time.perf_counter() - began)
+                seconds_taken.append(time.perf_counter() - began)
                 start, end = end, start
             scores = assessor.assessment().scores
     assert len(scores) == clients
@@ -74,7 +74,7 @@ def streamed(parameters: int, clients: int, rounds: int) -> dict[str, Any]:
         "private GB": peak["private"] / 1e9,
         "of which before the first round, three models included": before / 1e9,
         "disk GB": peak["disk"] / 1e9,
-        "seconds a round": min(taken),
+        "seconds a round": min(seconds_taken),
     }
 
 
@@ -89,21 +89,21 @@ def cold_start(parameters: int, clients: int) -> dict[str, Any]:
     start = noise * np.float32(20)
     local = {client: named(_layers(start + np.roll(noise, 7919 * client))) for client in range(clients)}
     models = named(_layers(start)), named(_layers(start + noise))
-    assessor, taken = CoAst.votes(threads=1), []
+    assessor, seconds_taken = CoAst.votes(threads=1), []
     for number in range(1, 9):
         began = time.perf_counter()
         assessor.observe(Round(number, models[0], local, models[1]))
-        taken.append(time.perf_counter() - began)
+        seconds_taken.append(time.perf_counter() - began)
         if number == 1:
             began = time.perf_counter()
             kernels("float32", wait=True)
             ready = time.perf_counter() - began
-    warm = min(taken[1:])
+    warm = min(seconds_taken[1:])
     return {
         "import s": imported,
-        "first round s": taken[0],
+        "first round s": seconds_taken[0],
         "warm round s": warm,
-        "waited s": taken[0] - warm,
+        "waited s": seconds_taken[0] - warm,
         "compiled s after the first round": ready,
     }
 

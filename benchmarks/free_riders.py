@@ -24,7 +24,7 @@ from fedcoast.simulation.presets import preset
 
 SETTINGS = ("quantity", "noise", "mask", "label-noise")
 RIDERS = {"idle": 0.0, "echo": 1.0, "reverse": -1.0}
-ASKED: dict[str, Callable[[], Assessor]] = {
+METHODS_COMPARED: dict[str, Callable[[], Assessor]] = {
     "CoAst, our default": CoAst,
     "CoAst, votes against movement": CoAst.votes,
     "CoAst, the paper's equation": partial(CoAst.paper, drift="movement"),  # FedAvg aggregates no votes
@@ -33,25 +33,31 @@ ASKED: dict[str, Callable[[], Assessor]] = {
 }
 
 
-def beside(round: Round, before: dict[str, Any], times: float) -> Round:
+def beside(fl_round: Round, before: dict[str, Any], times: float) -> Round:
     """The round with a rider, who goes on from the start by so many times the way from `before` to it."""
-    start = {name: np.asarray(array) for name, array in round.start.items()}
+    start = {name: np.asarray(array) for name, array in fl_round.start.items()}
     ride = {name: array + array.dtype.type(times) * (array - before[name]) for name, array in start.items()}
-    return Round(round.number, start=start, local={**round.local, "rider": ride}, end=round.end, buffers=round.buffers)
+    return Round(
+        fl_round.number,
+        start=start,
+        local={**fl_round.local, "rider": ride},
+        end=fl_round.end,
+        buffers=fl_round.buffers,
+    )
 
 
 def outranked(setting: str, seed: int, rounds: int | None) -> dict[str, dict[str, int]]:
     """How many honest clients each rider is ranked above, by method."""
     sizes = {} if rounds is None else {"rounds": rounds}
     federation = Federation(preset("quick", "digits", "mlp", setting=setting, seed=seed, **sizes))
-    asked = {(method, rider): make() for method, make in ASKED.items() for rider in RIDERS}
+    assessors = {(method, rider): make() for method, make in METHODS_COMPARED.items() for rider in RIDERS}
     before: dict[str, Any] = {}
-    for round in federation:
-        for (_, rider), assessor in asked.items():
-            assessor.observe(beside(round, before or dict(round.start), RIDERS[rider]))
-        before = {name: np.array(array) for name, array in round.start.items()}
+    for fl_round in federation:
+        for (_, rider), assessor in assessors.items():
+            assessor.observe(beside(fl_round, before or dict(fl_round.start), RIDERS[rider]))
+        before = {name: np.array(array) for name, array in fl_round.start.items()}
     found: dict[str, dict[str, int]] = {}
-    for (method, rider), assessor in asked.items():
+    for (method, rider), assessor in assessors.items():
         scores = assessor.assessment().scores
         mine = scores.pop("rider")
         found.setdefault(method, {})[rider] = sum(score < mine for score in scores.values())
@@ -64,7 +70,7 @@ def run(smoke: bool) -> None:
     runs = [
         {"setting": setting, "seed": seed, **outranked(setting, seed, rounds)} for setting in settings for seed in seeds
     ]
-    for method in ASKED:
+    for method in METHODS_COMPARED:
         counts = {rider: [run[method][rider] for run in runs] for rider in RIDERS}
         spreads = (f"{rider} {fmean(of):.2f} ± {stdev(of) if len(of) > 1 else 0:.2f}" for rider, of in counts.items())
         print(f"{method:<32} honest clients outranked: {', '.join(spreads)}", flush=True)

@@ -1,9 +1,9 @@
-"""Clients that miss rounds: ranked by sums, by plain means, and by means evened out.
+"""Clients that miss rounds: ranked by sums, by plain means, and by means adjusted.
 
     python -m benchmarks.participation [--smoke]
 
 Digits, FedAvg, the paper's four settings, five and ten clients of which half are drawn for each round, five seeds that
-nothing was chosen by. Given is Spearman's ρ with the planted order; a client that was never drawn leaves it undefined.
+nothing was chosen by. Given is Spearman's ρ with the true order; a client that was never drawn leaves it undefined.
 """
 
 import math
@@ -24,7 +24,7 @@ from fedcoast.stats.ranking import spearman
 SETTINGS = ("quantity", "noise", "resolution", "mask")
 CLIENTS = (5, 10)
 SEEDS = range(10, 15)
-ASKED: dict[str, Callable[[], Assessor]] = {
+METHODS_COMPARED: dict[str, Callable[[], Assessor]] = {
     "CoAst, our default": CoAst,
     "CoAst, our default, k = 5": partial(CoAst, horizon=5),
     "CoAst, votes against movement": CoAst.votes,
@@ -46,12 +46,12 @@ def agreement(setting: str, clients: int, seed: int, rounds: int | None) -> dict
         "quick", "digits", "mlp", setting=setting, clients=clients, participation=0.5, seed=seed, **sizes
     )
     federation = Federation(experiment)
-    asked = {method: make() for method, make in ASKED.items()}
-    for round in federation:
-        for assessor in asked.values():
-            assessor.observe(round)
-    answers = {method: assessor.assessment() for method, assessor in asked.items()}
-    truth = federation.truth or {}
+    assessors = {method: make() for method, make in METHODS_COMPARED.items()}
+    for fl_round in federation:
+        for assessor in assessors.values():
+            assessor.observe(fl_round)
+    answers = {method: assessor.assessment() for method, assessor in assessors.items()}
+    truth = federation.ground_truth or {}
     return {
         method: {way: spearman(list(truth.values()), [rank(answer)[c] for c in truth]) for way, rank in WAYS.items()}
         for method, answer in answers.items()
@@ -68,13 +68,13 @@ def run(smoke: bool) -> None:
         for seed in seeds
     ]
     for clients in CLIENTS:
-        for method in ASKED:
-            said = []
+        for method in METHODS_COMPARED:
+            columns = []
             for way in WAYS:
                 found = [run[method][way] for run in runs if run["clients"] == clients]
                 of = [rho for rho in found if not math.isnan(rho)]
-                said.append(f"{way} {fmean(of) if of else math.nan:.2f} ± {stdev(of) if len(of) > 1 else 0:.2f}")
-            print(f"{clients:>2} clients, {method:<32} {', '.join(said)}", flush=True)
+                columns.append(f"{way} {fmean(of) if of else math.nan:.2f} ± {stdev(of) if len(of) > 1 else 0:.2f}")
+            print(f"{clients:>2} clients, {method:<32} {', '.join(columns)}", flush=True)
     if not smoke:
         keep("participation", "python -m benchmarks.participation", {"rho with the planted order": runs})
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.rates [--smoke]
 
-All clients are alike, so no order is planted, and no score of any method is computed. For each trial: test accuracy
+All clients are alike, so there is no true order, and no score of any method is computed. For each trial: test accuracy
 after each round, and the largest share of a layer's entries that no client moved in that round. The runs are kept in
 `runs`; a trial whose run is there to its last round is not trained again.
 """
@@ -72,9 +72,9 @@ def run(smoke: bool) -> None:
 
 def _measured(experiment: Experiment, folder: Path) -> dict[str, Any]:
     curve, shares = [], []
-    for round in replay(folder):
-        curve.append(float(f"{round.metrics['test accuracy']:.4f}"))
-        shares.append(dict(unmoved_in(round) or {}))
+    for fl_round in replay(folder):
+        curve.append(float(f"{fl_round.metrics['test accuracy']:.4f}"))
+        shares.append(dict(unmoved_in(fl_round) or {}))
     layer, share = max(shares[-1].items(), key=lambda item: item[1])
     return {
         "experiment": experiment.to_json(),

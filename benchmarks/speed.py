@@ -55,16 +55,16 @@ Figures = dict[str, dict[str, float]]
 
 def race(contenders: dict[str, Callable[[], object]], work: float, turns: int) -> Figures:
     """Every contender's fastest turn and median in nanoseconds for each unit of work, and in multiples of the limit."""
-    taken: dict[str, list[float]] = {name: [] for name in contenders}
+    seconds_taken: dict[str, list[float]] = {name: [] for name in contenders}
     for turn in range(turns + 1):  # the first warms up
         for name, contender in contenders.items():
             began = time.perf_counter()
             contender()
             if turn:
-                taken[name].append((time.perf_counter() - began) / work * 1e9)
-    best = {name: min(seconds) for name, seconds in taken.items()}
+                seconds_taken[name].append((time.perf_counter() - began) / work * 1e9)
+    best = {name: min(seconds) for name, seconds in seconds_taken.items()}
     return {
-        name: {"ns": best[name], "median ns": statistics.median(taken[name]), "x": best[name] / best["limit"]}
+        name: {"ns": best[name], "median ns": statistics.median(seconds_taken[name]), "x": best[name] / best["limit"]}
         for name in contenders
     }
 
@@ -192,14 +192,14 @@ def growth_in_clients(parameters: int, counts: Iterable[int], turns: int) -> dic
     measured = {}
     for clients in counts:
         local = LazyModels({client: lambda client=client: pool[client % len(pool)] for client in range(clients)})
-        assessor, taken, limits = CoAst.votes(drift="votes", horizon=1, threads=1), [], []
+        assessor, seconds_taken, limits = CoAst.votes(drift="votes", horizon=1, threads=1), [], []
         for number in range(turns + 2):
             limits.append(_seconds(lambda: rivals.limit(before, moved[1])))
             began = time.perf_counter()
             assessor.observe(Round(number, facts, local, pool[0]))
-            taken.append(time.perf_counter() - began)
-        ns, limit = min(taken[2:]) / clients / size * 1e9, min(limits[2:]) / size * 1e9
-        measured[str(clients)] = {"ns": ns, "x": ns / limit, "seconds a round": min(taken[2:])}
+            seconds_taken.append(time.perf_counter() - began)
+        ns, limit = min(seconds_taken[2:]) / clients / size * 1e9, min(limits[2:]) / size * 1e9
+        measured[str(clients)] = {"ns": ns, "x": ns / limit, "seconds a round": min(seconds_taken[2:])}
     return measured
 
 
@@ -207,13 +207,13 @@ def growth_in_rounds(parameters: int, clients: int, rounds: int) -> dict[str, fl
     """Whether late rounds cost more than early ones."""
     before = models.draw(parameters, 0)
     local = {client: models.named(models.moved(before, 1 + client)) for client in range(clients)}
-    facts, assessor, taken = models.named(before), CoAst.votes(threads=1), []
+    facts, assessor, seconds_taken = models.named(before), CoAst.votes(threads=1), []
     for number in range(rounds):
         began = time.perf_counter()
         assessor.observe(Round(number, facts, local, local[0]))
-        taken.append(time.perf_counter() - began)
+        seconds_taken.append(time.perf_counter() - began)
     quarter = rounds // 4
-    early, late = min(taken[3 : 3 + quarter]), min(taken[-quarter:])
+    early, late = min(seconds_taken[3 : 3 + quarter]), min(seconds_taken[-quarter:])
     return {"rounds": rounds, "early s": early, "late s": late, "late / early": late / early}
 
 
@@ -240,11 +240,11 @@ def second_passes(rounds: Iterable[Round]) -> dict[str, float]:
 
     caster: BallotEncoder | None = None
     sampled = 0
-    for round in rounds:
-        schema = round.schema()
-        before = [arithmetic(layer) for name, layer in round.read_start(schema).items() if name in _voting(schema)]
+    for fl_round in rounds:
+        schema = fl_round.schema()
+        before = [arithmetic(layer) for name, layer in fl_round.read_start(schema).items() if name in _voting(schema)]
         caster = caster or _intake(before, True)
-        for _, model in round.uploads(schema, "quarantine", {}):
+        for _, model in fl_round.uploads(schema, "quarantine", {}):
             caster.cast(before, [arithmetic(layer) for name, layer in model.items() if name in _voting(schema)])
             sampled += sum(layer.size > DIRECT for layer in before)
     missed = 0 if caster is None else caster.missed

@@ -1,1 +1,1 @@
-"""The paper's six tables, made again: what to train, what to ask, what came out beside what was published."""
+"""Reproduction of the paper's six tables: trainings, methods, and our numbers beside the published ones."""

@@ -20,36 +20,36 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 @app.command()
 def reproduce(
-    tables: Annotated[list[str], typer.Argument(help="Which: table1 … table6, beyond, tuning, judgement, or all.")],
+    tables: Annotated[list[str], typer.Argument(help="Which: table1 … table6, beyond, tuning, holdout, or all.")],
     preset: Annotated[
         Literal["smoke", "quick", "long", "paper"], typer.Option(help="How much training; smoke is digits, in seconds.")
     ] = "quick",
     seeds: Annotated[int, typer.Option(help="Runs of each experiment: seeds 0, 1, …")] = 3,
     runs: Annotated[Path, typer.Option(help="Where run folders are, and new ones go to.")] = Path("runs"),
     results: Annotated[
-        Path | None, typer.Option(help="Where answers, JSON and pages go (results, or results/PRESET, if not given).")
+        Path | None, typer.Option(help="Where results, JSON and pages go (default: results, or results/PRESET).")
     ] = None,
     only_recorded: Annotated[
-        bool, typer.Option("--only-recorded", help="Train nothing: ask about the runs that are there.")
+        bool, typer.Option("--only-recorded", help="Train nothing: use only the runs that are recorded.")
     ] = False,
     train_only: Annotated[
-        bool, typer.Option("--train-only", help="Train the runs that are missing, and ask no method yet.")
+        bool, typer.Option("--train-only", help="Train the missing runs and stop; no method is run.")
     ] = False,
     workers: Annotated[int, typer.Option(help="Processes, one core each (0: one a core).")] = 0,
     ray: Annotated[
-        str | None, typer.Option(help="The address of a Ray cluster to do it all; local starts one.")
+        str | None, typer.Option(help="Address of a Ray cluster that does the work; local starts one.")
     ] = None,
     images: Annotated[
-        Path | None, typer.Option(help="Where pictures go (images, beside the results, if not given).")
+        Path | None, typer.Option(help="Where pictures go (default: images, beside the results).")
     ] = None,
     page: Annotated[
-        list[Path] | None, typer.Option(help="A page whose marked parts (<!-- begin: table1 -->) are made new.")
+        list[Path] | None, typer.Option(help="A page whose marked parts (<!-- begin: table1 -->) are regenerated.")
     ] = None,
 ) -> None:
-    """Train what is missing of the paper's tables, ask all methods, and write ours beside the published numbers.
+    """Train the missing runs of the paper's tables, run all methods, and write our numbers beside the published ones.
 
-    TABLES are table1 … table6, beyond, tuning, judgement, or all. Stopped at any moment, the same command goes on; what
-    was trained or answered is not done again.
+    TABLES are table1 … table6, beyond, tuning, holdout, or all. After an interruption the same command continues;
+    nothing that was trained or computed is done again.
     """
     for module, extra in (("torch", "lab"), ("sklearn", "lab"), ("matplotlib", "plots")):
         require(module, extra=extra)
@@ -59,7 +59,7 @@ def reproduce(
     from paper.reproduction import Places, missing, untrained, work, write
 
     if only_recorded and train_only:
-        raise BadSetting("--only-recorded trains nothing and --train-only does nothing else; give one of them")
+        raise BadSetting("--only-recorded trains nothing and --train-only only trains; give one of them")
     if seeds < 1:
         raise BadSetting(f"seeds must be at least 1; got {seeds}")
     for name in tables:
@@ -74,7 +74,7 @@ def reproduce(
     if chains:
         count = workers or os.cpu_count() or 1
         with ray_cluster(ray) if ray else processes(min(count, len(chains))) as submit:
-            work(chains, submit, count, places.answers, screen, lambda line: screen.print(line, soft_wrap=True))
+            work(chains, submit, count, places.run_results, screen, lambda line: screen.print(line, soft_wrap=True))
     if train_only:
         out().print(f"{len(chains)} runs were missing; recorded runs are in {runs}")
         return
@@ -85,25 +85,25 @@ def reproduce(
 
     found = write(wanted, places, command)
     pictured = [table for table in wanted if table.name in found]
-    _, bare = draw(pictured, found, places.answers, images or results / "images")
-    _tell(found, bare, [name for name in names if name not in found], results)
+    _, not_drawn = draw(pictured, found, places.run_results, images or results / "images")
+    _print_summary(found, not_drawn, [name for name in names if name not in found], results)
 
 
-def _tell(found: "dict[str, list[CellResult]]", bare: list[Path], left: list[str], results: Path) -> None:
-    """What was written, which pictures were not drawn, and which tables were left."""
-    for name, slots in found.items():
-        filled = sum(bool(finding.values) for finding in slots)
-        out().print(f"{results / name}.md: {filled} of {len(slots)} places filled")
-    if bare:
+def _print_summary(found: "dict[str, list[CellResult]]", not_drawn: list[Path], left: list[str], results: Path) -> None:
+    """Print what was written, which pictures were not drawn, and which tables were left unchanged."""
+    for name, cells in found.items():
+        filled = sum(bool(cell_result.values) for cell_result in cells)
+        out().print(f"{results / name}.md: {filled} of {len(cells)} cells filled")
+    if not_drawn:
         out().print(
-            f"not drawn: {', '.join(file.name for file in bare)}; they are of credits by round, which tables do not"
-            " keep. With another folder as --results the runs are asked for all of them again"
+            f"not drawn: {', '.join(file.name for file in not_drawn)}; they show credits by round, which the tables"
+            " do not contain. Give another folder as --results to compute all of them again"
         )
     if left:
         files = ", ".join(f"{name}.json" for name in left)
         raise BadSetting(
-            f"left as they are, since they have numbers that these seeds and runs do not give: {files} in"
-            f" {results}; ask for as many seeds as they have, give another folder as --results, or delete them"
+            f"not overwritten, because they contain numbers that these seeds and runs do not provide: {files} in"
+            f" {results}; request as many seeds as they have, give another folder as --results, or delete them"
         )
 
 

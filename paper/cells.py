@@ -1,4 +1,4 @@
-"""What a table is made of: slots, each a place in it and the experiments and the question that fill it."""
+"""Tables and their cells: where a cell stands, and which experiments and method fill it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -22,58 +22,58 @@ MODES: dict[Aggregation, str] = {"pruned": "in-loop", "fedavg": "observer"}
 SMOKE = {"digits": ("digits", "mlp")}
 FASHION = {"fashion-mnist": ("fashion-mnist", "tiny-resnet")}
 SMOKE_SETTINGS = ("quantity", "noise")
-SMOKE_ROUNDS = 12  # the largest horizon, 10, leaves two rounds to value
+SMOKE_ROUNDS = 12  # the largest horizon, 10, leaves two rounds to score
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One place of a table: where it stands, what fills it, what the paper has there.
+    """One cell of a table: its position, what fills it, and the published number.
 
-    The value is Spearman's ρ of the question's scores with the planted order, or with the scores of the `reference`
-    question where nothing is planted; or, with `at` and no question, the test accuracy after that round. With a
-    `parity` only even or only odd seeds count. `evened` says how clients are compared that missed rounds.
+    The value is Spearman's ρ between the method's scores and the true order, or the scores of the `reference` method
+    where the setting has no true order. With `at` and no method it is the test accuracy after that round. With a
+    `parity` only even or only odd seeds count. `adjusted` compares clients that missed rounds by adjusted means.
     """
 
     section: str
     row: str
     column: str
     experiment: Experiment
-    question: MethodSpec | None = None
+    spec: MethodSpec | None = None
     reference: MethodSpec | None = None
     at: int | None = None
     published: float | None = None
     parity: Parity | None = None
-    evened: bool = False
+    adjusted: bool = False
 
     @property
-    def questions(self) -> tuple[MethodSpec, ...]:
-        return tuple(asked for asked in (self.question, self.reference) if asked is not None)
+    def specs(self) -> tuple[MethodSpec, ...]:
+        return tuple(spec for spec in (self.spec, self.reference) if spec is not None)
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table to make: its slots, once for each seed."""
+    """A table to reproduce: its cells, each run once per seed."""
 
     name: str
     title: str
-    slots: tuple[Cell, ...]
+    cells: tuple[Cell, ...]
     seeds: tuple[int, ...]
     notes: tuple[str, ...] = ()
 
-    def runs(self, slot: Cell) -> Iterator[Experiment]:
-        """The experiments that fill a slot, one a seed."""
+    def runs(self, cell: Cell) -> Iterator[Experiment]:
+        """The experiments that fill a cell, one per seed."""
         for seed in self.seeds:
-            if slot.parity is None or slot.parity == ("odd" if seed % 2 else "even"):
-                yield replace(slot.experiment, seed=seed)
+            if cell.parity is None or cell.parity == ("odd" if seed % 2 else "even"):
+                yield replace(cell.experiment, seed=seed)
 
 
 def configurations(size: Size) -> dict[str, tuple[str, str]]:
-    """The paper's four, or one little one that takes seconds."""
+    """The paper's four configurations, or a small one that takes seconds."""
     return SMOKE if size == "smoke" else CONFIGURATIONS
 
 
 def first(size: Size) -> str:
-    """The configuration that stands for all where one has to do."""
+    """The configuration used where a table covers only one."""
     return next(iter(configurations(size)))
 
 
@@ -82,7 +82,7 @@ def settings(size: Size) -> tuple[str, ...]:
 
 
 def experiment(size: Size, configuration: str, **changes: Any) -> Experiment:
-    """The experiment of a configuration in a size."""
+    """The experiment of a configuration at a size."""
     dataset, model = configurations(size)[configuration]
     if size == "smoke":
         return sized("quick", dataset, model, **{"rounds": SMOKE_ROUNDS, **changes})

@@ -1,6 +1,6 @@
-"""What the paper concludes from its tables, as differences between rows; ours over the seeds that both rows have.
+"""What the paper concludes from its tables, as differences between rows, over the seeds that both rows have.
 
-A difference is taken within a cell, then over the cells: their standard error says whether it stands out.
+Differences are computed within each cell and averaged over the cells; ± is the standard error over the cells.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,25 +20,25 @@ MINUS = " less "
 
 @dataclass(frozen=True)
 class Side:
-    """Some slots of a table: those of a row, in one section or in all. `{coast}` and `{mode}` stand for a reading."""
+    """The cells of one row, in one section or in all. `{coast}` and `{mode}` stand for a reading and a mode."""
 
     row: str
     section: str | None = None
 
-    def places(self, findings: Sequence[CellResult], coast: str, mode: str) -> dict[tuple[str, str], CellResult]:
+    def places(self, cell_results: Sequence[CellResult], coast: str, mode: str) -> dict[tuple[str, str], CellResult]:
         row, section = (
             None if text is None else text.format(coast=coast, mode=mode) for text in (self.row, self.section)
         )
         return {
-            ("" if section else finding.slot.section, finding.slot.column): finding
-            for finding in findings
-            if finding.slot.row == row and section in (None, finding.slot.section)
+            ("" if section else cell_result.cell.section, cell_result.cell.column): cell_result
+            for cell_result in cell_results
+            if cell_result.cell.row == row and section in (None, cell_result.cell.section)
         }
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One row or section held against another."""
+    """One row or section compared with another."""
 
     table: str
     words: str
@@ -46,7 +46,7 @@ class Claim:
     second: Side
 
     def in_mode(self, mode: str) -> bool:
-        """Whether the rows are of this mode: those that do not say are in-loop."""
+        """Whether the rows belong to this mode; rows without a mode are in-loop."""
         return mode == "in-loop" or "{mode}" in self.first.row
 
 
@@ -78,7 +78,7 @@ CLAIMS = (
 
 
 def claims(found: Mapping[str, Sequence[CellResult]]) -> str:
-    """A line for each claim of the tables at hand: the published difference, and ours in each reading and mode."""
+    """One line per claim of the given tables: the published difference, and ours in each reading and mode."""
     columns = [(title, mode) for mode in MODES.values() for title in READING_TITLES.values()]
     heads = [f"{title.removeprefix('CoAst, ')}, {mode}" for title, mode in columns]
     lines = [["table", "difference", "published", *heads], ["---"] * (3 + len(heads))]
@@ -92,22 +92,22 @@ def claims(found: Mapping[str, Sequence[CellResult]]) -> str:
     return "\n".join(map(markdown_line, lines))
 
 
-def lead(findings: Sequence[CellResult]) -> str:
-    """By how much our default is ahead of each other row of the choice's shortlist, on the same rounds."""
+def default_margins(cell_results: Sequence[CellResult]) -> str:
+    """How far our default is ahead of each other row of the shortlist, on the same rounds."""
     ours, *others = SHORTLIST
     lines = [["our default less", *OBSERVER_FIRST.values()], ["---"] * (1 + len(OBSERVER_FIRST))]
     for row in others:
-        claim = Claim("judgement", f"{ours}{MINUS}{row}", Side(f"{ours}, {{mode}}"), Side(f"{row}, {{mode}}"))
-        lines.append([row, *(_difference(claim, findings, ours, mode) for mode in OBSERVER_FIRST.values())])
+        claim = Claim("holdout", f"{ours}{MINUS}{row}", Side(f"{ours}, {{mode}}"), Side(f"{row}, {{mode}}"))
+        lines.append([row, *(_difference(claim, cell_results, ours, mode) for mode in OBSERVER_FIRST.values())])
     return "\n".join(map(markdown_line, lines))
 
 
-def faults(findings: Sequence[CellResult]) -> str:
-    """Each baseline of table 1 as published methods have it and as the public code computes it, on the same rounds."""
+def faults(cell_results: Sequence[CellResult]) -> str:
+    """Each baseline of table 1 as published and as the public code computes it, on the same rounds."""
     lines = [["", "the method", "the public code", "published", "mean difference of a run, in size", "runs"]]
     lines.append(["---"] * len(lines[0]))
     for (row, _, _), (faulty, _, _) in zip(BASELINES[::2], BASELINES[1::2], strict=True):
-        right, wrong = (Side(name).places(findings, "", "") for name in (row, faulty))
+        right, wrong = (Side(name).places(cell_results, "", "") for name in (row, faulty))
         both = [place for place in right if right[place].mean is not None and wrong[place].mean is not None]
         if not both:
             lines.append([row, *["not run"] * 4, "0"])
@@ -119,13 +119,13 @@ def faults(findings: Sequence[CellResult]) -> str:
             if seed in wrong[place].values
         ]
         means = [fmean(side[place].mean or 0.0 for place in both) for side in (right, wrong)]
-        printed = fmean(right[place].slot.published or 0.0 for place in both)
+        printed = fmean(right[place].cell.published or 0.0 for place in both)
         lines.append([row, *map(two, (*means, printed, fmean(apart))), str(len(apart))])
     return "\n".join(map(markdown_line, lines))
 
 
-def _difference(claim: Claim, findings: Sequence[CellResult], title: str, mode: str) -> str:
-    pairs = _pairs(claim, findings, title, mode)
+def _difference(claim: Claim, cell_results: Sequence[CellResult], title: str, mode: str) -> str:
+    pairs = _pairs(claim, cell_results, title, mode)
     ours = [gaps for one, other in pairs if (gaps := _gaps(one, other))]
     if not ours:
         return "not run" if pairs else "–"
@@ -133,19 +133,21 @@ def _difference(claim: Claim, findings: Sequence[CellResult], title: str, mode: 
 
 
 def _gaps(one: CellResult, other: CellResult) -> list[float]:
-    """By how much a slot is above another, for each seed that both are defined for."""
+    """The difference between two cells, for each seed that both have."""
     gaps = [value - other.values[seed] for seed, value in one.values.items() if seed in other.values]
     return [gap for gap in gaps if not isnan(gap)]
 
 
 def _published(claim: Claim, found: Mapping[str, Sequence[CellResult]]) -> str:
-    """Over all of its cells."""
+    """The published difference over all cells of the claim."""
     pairs = _pairs(claim, found[claim.table], next(iter(READING_TITLES.values())), "in-loop")
-    theirs = [(one.slot.published, other.slot.published) for one, other in pairs]
+    theirs = [(one.cell.published, other.cell.published) for one, other in pairs]
     gaps = [one - other for one, other in theirs if one is not None and other is not None]
     return two(fmean(gaps)) if gaps else "–"
 
 
-def _pairs(claim: Claim, findings: Sequence[CellResult], title: str, mode: str) -> list[tuple[CellResult, CellResult]]:
-    first, second = (side.places(findings, title, mode) for side in (claim.first, claim.second))
+def _pairs(
+    claim: Claim, cell_results: Sequence[CellResult], title: str, mode: str
+) -> list[tuple[CellResult, CellResult]]:
+    first, second = (side.places(cell_results, title, mode) for side in (claim.first, claim.second))
     return [(one, second[place]) for place, one in first.items() if place in second]

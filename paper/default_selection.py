@@ -1,8 +1,8 @@
-"""The choice of a default: candidates, the cells they were tuned on, and the cells they are judged on.
+"""Selection of the default: the candidates, the tuning cells and the holdout cells.
 
-Tuned on configuration 1, Fashion-MNIST and digits with even seeds, in six settings. Judged, once, on configuration 1
-with odd seeds and on all other configurations. Both tables hold every candidate, so that anybody can see what another
-choice would have got.
+Tuning: configuration 1, Fashion-MNIST and digits with even seeds, in six settings. Holdout, evaluated once:
+configuration 1 with odd seeds and all other configurations. Both tables list every candidate, so that readers can see
+what another choice would have scored.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,7 +45,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "the votes to come as drift": {"drift": "votes"},
     "the first five rounds left out": {"rounds": slice(5, None)},
 }
-NO_RIVALS = ("coast", "chance", "constant")  # chance has a mean of 0 and one draw, which every run would repeat
+NO_RIVALS = ("coast", "chance", "constant")  # chance has a mean of 0 and a single draw that every run would repeat
 RIVALS = tuple(
     name
     for name, method in METHODS.items()
@@ -56,7 +56,7 @@ SHORTLIST = (*READING_TITLES.values(), *RIVALS)
 
 
 def candidates(trained: Experiment) -> Iterator[tuple[str, MethodSpec]]:
-    """The name of each row and what is asked for it."""
+    """The name of each row and its method."""
     yield READING_TITLES["ours"], coast("ours", trained)
     for reading in ("votes", "text", "code"):
         yield READING_TITLES[reading], coast(reading, trained)
@@ -75,71 +75,71 @@ def candidates(trained: Experiment) -> Iterator[tuple[str, MethodSpec]]:
 
 
 def tuning(size: Size, seeds: tuple[int, ...]) -> Table:
-    """What the default was chosen by."""
+    """The cells that the default was chosen on."""
 
-    def slots() -> Iterator[Cell]:
+    def cells() -> Iterator[Cell]:
         if size == "smoke":
             for setting in settings(size):
                 trained = sized("quick", *SMOKE[DIGITS], setting=setting, rounds=SMOKE_ROUNDS)
-                yield from _slots(setting, DIGITS, trained, "even")
+                yield from _cells(setting, DIGITS, trained, "even")
             return
         for column, pair in TUNING.items():
             for setting in TUNING_SETTINGS:
-                yield from _slots(setting, column, _tuned_on(size, pair, setting), "even")
+                yield from _cells(setting, column, _tuned_on(size, pair, setting), "even")
 
     notes = ("Configuration 1, Fashion-MNIST and digits, even seeds: the cells that the default was chosen by.",)
-    return Table("tuning", "The choice of default: cells it was tuned on", tuple(slots()), seeds, notes)
+    return Table("tuning", "The choice of default: cells it was tuned on", tuple(cells()), seeds, notes)
 
 
 def _tuned_on(size: Size, pair: tuple[str, str], setting: str) -> Experiment:
-    """Digits train in seconds, so every size has them as `quick` does."""
+    """Digits train in seconds, so every size uses their `quick` preset."""
     return sized("quick" if pair == SMOKE[DIGITS] or size == "smoke" else size, *pair, setting=setting)
 
 
-def judgement(size: Size, seeds: tuple[int, ...]) -> Table:
-    """What the default was not chosen by."""
+def holdout(size: Size, seeds: tuple[int, ...]) -> Table:
+    """The cells that played no part in choosing the default."""
 
-    def slots() -> Iterator[Cell]:
+    def cells() -> Iterator[Cell]:
         for setting in settings(size):
             for place, column in enumerate(configurations(size)):
                 trained = experiment(size, column, setting=setting)
-                yield from _slots(setting, column, trained, None if place else "odd")
+                yield from _cells(setting, column, trained, None if place else "odd")
 
     notes = ("Configuration 1 with odd seeds, all others with all seeds: no choice was made by any of these runs.",)
-    return Table("judgement", "The choice of default: cells it is judged on", tuple(slots()), seeds, notes)
+    return Table("holdout", "The choice of default: cells it is judged on", tuple(cells()), seeds, notes)
 
 
-def _slots(setting: str, column: str, typical: Experiment, parity: Parity | None) -> Iterator[Cell]:
+def _cells(setting: str, column: str, typical: Experiment, parity: Parity | None) -> Iterator[Cell]:
     for aggregation, mode in OBSERVER_FIRST.items():
         trained = replace(typical, aggregation=aggregation)
-        for row, question in candidates(trained):
-            yield Cell(setting, f"{row}, {mode}", column, trained, question, parity=parity)
+        for row, spec in candidates(trained):
+            yield Cell(setting, f"{row}, {mode}", column, trained, spec, parity=parity)
 
 
 def _row(layers: str, horizon: int, past: float) -> str:
     return f"votes, {layers}, k = {horizon}, past {past:g}"
 
 
-def shortlist(findings: Sequence[CellResult]) -> str:
-    """The default beside the readings of the paper and the other methods that need no validation data."""
+def shortlist(cell_results: Sequence[CellResult]) -> str:
+    """The default beside the readings of the paper and the other methods without validation data."""
     wanted = {f"{row}, {mode}" for row in SHORTLIST for mode in OBSERVER_FIRST.values()}
-    chosen = [finding for finding in findings if finding.slot.row in wanted]
-    return headline(sorted(chosen, key=lambda finding: finding.slot.row.endswith("in-loop")))
+    chosen = [cell_result for cell_result in cell_results if cell_result.cell.row in wanted]
+    return headline(sorted(chosen, key=lambda cell_result: cell_result.cell.row.endswith("in-loop")))
 
 
-def default_cells(findings: Sequence[CellResult]) -> str:
-    """The default in every cell: a line for each setting and mode, a column for each configuration."""
+def default_cells(cell_results: Sequence[CellResult]) -> str:
+    """The default in every cell: one line per setting and mode, one column per configuration."""
     chosen = []
     for mode in OBSERVER_FIRST.values():
-        for finding in findings:
-            if finding.slot.row == f"{READING_TITLES['ours']}, {mode}":
-                slot = replace(finding.slot, section="", row=f"{finding.slot.section}, {mode}")
-                chosen.append(replace(finding, slot=slot))
+        for cell_result in cell_results:
+            if cell_result.cell.row == f"{READING_TITLES['ours']}, {mode}":
+                cell = replace(cell_result.cell, section="", row=f"{cell_result.cell.section}, {mode}")
+                chosen.append(replace(cell_result, cell=cell))
     return grids(chosen)
 
 
-def grid(findings: Sequence[CellResult]) -> str:
-    """The candidates in a line for layers and horizon, a column for the past: the mean over all cells run."""
+def grid(cell_results: Sequence[CellResult]) -> str:
+    """The candidates: one line per layers and horizon, one column per weight of the past; means over all cells run."""
     heads = [f"past {past:g}, {mode}" for mode in OBSERVER_FIRST.values() for past in PASTS]
     lines = [markdown_line(["", *heads]), markdown_line(["---"] * (len(heads) + 1))]
     for layers in LAYERS:
@@ -148,7 +148,7 @@ def grid(findings: Sequence[CellResult]) -> str:
             for mode in OBSERVER_FIRST.values():
                 for past in PASTS:
                     row = f"{_row(layers, horizon, past)}, {mode}"
-                    mean, _, _ = average(finding for finding in findings if finding.slot.row == row)
+                    mean, _, _ = average(cell_result for cell_result in cell_results if cell_result.cell.row == row)
                     cells.append("not run" if mean is None else two(mean))
             lines.append(markdown_line([f"{layers}, k = {horizon}", *cells]))
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""The health of the runs behind the tables: in which of them a part of the model was moved by nobody in the end."""
+"""Health of the runs behind the tables: in which runs had part of the model stopped moving at the end?"""
 
 from pathlib import Path
 from typing import Any
@@ -18,37 +18,37 @@ def health(facts: Facts) -> Health:
     return Health(dict(enumerate(facts.unmoved or (), start=1)))
 
 
-def note(table: Table, answers: RunResults) -> str:
+def note(table: Table, run_results: RunResults) -> str:
     """How many of the table's runs are unhealthy, and which; empty where there are no runs."""
-    runs = dict.fromkeys(run for slot in table.slots for run in table.runs(slot))
-    found = {run.name: health(facts).healthy for run in runs if (facts := answers.facts(run)) is not None}
+    runs = dict.fromkeys(run for cell in table.cells for run in table.runs(cell))
+    found = {run.name: health(facts).healthy for run in runs if (facts := run_results.facts(run)) is not None}
     unhealthy = [f"`{name}`" for name, healthy in found.items() if healthy is False]
     unknown = sum(healthy is None for healthy in found.values())
     if not found:
         return ""
     if unknown == len(found):
-        return f"Health: unknown for all {len(found)} runs, which were answered before it was kept."
+        return f"Health: unknown for all {len(found)} runs, which were assessed before health was recorded."
     known = len(found) - unknown
-    said = f"Health: {len(unhealthy) or 'none'} of the {known} runs where it is known"
-    said += f" {'is' if len(unhealthy) == 1 else 'are'} unhealthy (more than {LIMIT:.0%} of a layer was moved by nobody"
-    said += " in the last round)" + (f": {', '.join(unhealthy)}" if unhealthy else "")
-    return said + (f"; unknown for {unknown} more." if unknown else ".")
+    text = f"Health: {len(unhealthy) or 'none'} of the {known} runs where it is known"
+    text += f" {'is' if len(unhealthy) == 1 else 'are'} unhealthy (more than {LIMIT:.0%} of a layer was not moved"
+    text += " by any client in the last round)" + (f": {', '.join(unhealthy)}" if unhealthy else "")
+    return text + (f"; unknown for {unknown} more." if unknown else ".")
 
 
 def write_health(folder: Path, known: Known) -> None:
-    """Write down the health of every run that the tables tell of; of those where it is unknown, how many they are."""
+    """Write the health of every run in the tables, and count the runs where it is unknown."""
     runs: dict[str, dict[str, Any]] = {}
     unknown = 0
     for name in sorted(known):
-        facts = Facts(**known[name][FACTS])
-        of = health(facts)
-        if of.healthy is None or facts.unmoved is None or of.worst is None:
+        facts = Facts.from_json(known[name][FACTS])
+        state = health(facts)
+        if state.healthy is None or facts.unmoved is None or state.worst is None:
             unknown += 1
             continue
         runs[name] = {
-            "healthy": of.healthy,
-            "worst layer": of.worst,
-            "share": of.now[of.worst],
+            "healthy": state.healthy,
+            "worst layer": state.worst,
+            "share": state.now[state.worst],
             "unmoved": columns(facts.unmoved),
         }
     data = {"format": FORMAT, "version": VERSION, "limit": LIMIT, "runs": runs, "unknown": unknown}
@@ -56,7 +56,7 @@ def write_health(folder: Path, known: Known) -> None:
 
 
 def columns(unmoved: Unmoved) -> dict[str, float | list[float | None]]:
-    """By layer the share in each round, or one number where it is the same in all.
+    """The share of each layer in each round, or one number where it is the same in all rounds.
 
     >>> columns([{"a": 0.0, "b": 0.1}, {"a": 0.0, "b": 0.2}])
     {'a': 0.0, 'b': [0.1, 0.2]}
@@ -67,14 +67,14 @@ def columns(unmoved: Unmoved) -> dict[str, float | list[float | None]]:
 
 
 def rows(columns: dict[str, Any], rounds: int) -> Unmoved:
-    """The shares by round again, of that many rounds.
+    """The inverse of `columns`: the shares of each round, for this many rounds.
 
     >>> rows({"a": 0.0, "b": [0.1, 0.2]}, 2)
     [{'a': 0.0, 'b': 0.1}, {'a': 0.0, 'b': 0.2}]
     """
     table = {layer: row if isinstance(row, list) else [row] * rounds for layer, row in columns.items()}
-    made: list[dict[str, float] | None] = []
+    by_round: list[dict[str, float] | None] = []
     for place in range(rounds):
         shares = {layer: row[place] for layer, row in table.items()}
-        made.append(None if None in shares.values() else shares)
-    return made
+        by_round.append(None if None in shares.values() else shares)
+    return by_round

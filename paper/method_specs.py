@@ -1,4 +1,4 @@
-"""What is asked about a recorded run: a method with its options, and what makes an answer the answer to it."""
+"""A method with its options, as run on a recorded federation, and the key that its results are kept under."""
 
 import hashlib
 import json
@@ -13,11 +13,11 @@ from fedcoast.rounds import LazyModels, Round
 from fedcoast.rounds.schema import Model
 from fedcoast.simulation.experiment import Experiment
 
-# How many test images value a coalition, so that the 32 coalitions of every round cost minutes on one core.
+# Test images that score a coalition: few enough for the 32 coalitions of every round to take minutes on one core.
 VALIDATION_IMAGES = {"tiny-resnet": 500, "convnet": 200, "resnet4": 200}
 MOST_VALIDATION_IMAGES = 500
 
-# Our CoAst and three readings of the paper's (docs/paper-notes.md, D): a constructor of `CoAst` and options.
+# Our CoAst and three readings of the paper (docs/paper-notes.md, D): a constructor of `CoAst` and options.
 READINGS: dict[str, tuple[str | None, dict[str, Any]]] = {
     "ours": (None, {}),
     "votes": ("votes", {}),
@@ -37,7 +37,7 @@ class MethodSpec:
     """A method of `METHODS` and its options.
 
     preset   a constructor of CoAst ("votes", "paper", "research_code") instead of its defaults
-    sparse   show each upload with this share of its updates alone, as sparse aggregation takes it
+    sparse   reduce each upload to this share of its updates, as sparse aggregation does
     """
 
     name: str
@@ -47,40 +47,40 @@ class MethodSpec:
     sparse: float | None = None
 
     @property
-    def judges(self) -> bool:
-        """Whether it needs a utility, which makes it dear."""
+    def needs_utility(self) -> bool:
+        """Whether the method needs a utility, which makes it expensive."""
         return bool({"utility", "gradient"} & set(METHODS[self.method].needs))
 
     def assessor(self, utility: Utility | Evaluator | None = None) -> Assessor:
-        given = {"utility": utility} if self.judges else {}
         if self.preset is not None:
-            made: Assessor = getattr(CoAst, self.preset)(**self.options)
-            return made
-        return METHODS[self.method].make(**given, **self.options)
+            assessor: Assessor = getattr(CoAst, self.preset)(**self.options)
+            return assessor
+        extra = {"utility": utility} if self.needs_utility else {}
+        return METHODS[self.method].make(**extra, **self.options)
 
     def key(self, experiment: Experiment) -> str:
-        """Stands for the method, all of its settings (defaults too) and what it judges by."""
+        """Identifies the method, all of its settings (defaults included) and its utility."""
         settings = self.assessor(_Named(experiment)).settings
         words = json.dumps([self.method, settings, self.sparse], sort_keys=True)
         return f"{self.name}-{hashlib.sha256(words.encode()).hexdigest()[:10]}"
 
     def shown(self, rounds: Iterable[Round]) -> Iterator[Round]:
-        """The rounds as this question wants to see them."""
+        """The rounds as this method is shown them."""
         return iter(rounds) if self.sparse is None else sparsified(rounds, self.sparse)
 
 
 class _Named:
-    """Stands in for the utility where only its name matters, before any data are loaded."""
+    """A utility of which only the name is used, before any data are loaded."""
 
     def __init__(self, experiment: Experiment) -> None:
         self.name = f"loss on the first {validation_images(experiment)} test images"
 
     def __call__(self, model: object, /) -> float:
-        raise AssertionError("a name values no model")
+        raise AssertionError("this utility has a name only")
 
 
 def validation_images(experiment: Experiment) -> int:
-    """How many of the test images a coalition's model is judged on (fewer where the dataset has fewer).
+    """How many test images a coalition's model is evaluated on (fewer where the dataset has fewer).
 
     >>> validation_images(Experiment(dataset="cifar100", model="convnet"))
     200
@@ -105,15 +105,15 @@ def plain(method: str, **options: Any) -> MethodSpec:
 
 
 def sparsified(rounds: Iterable[Round], keep: float) -> Iterator[Round]:
-    """The rounds with each upload reduced to its largest updates: the start model elsewhere."""
-    for round in rounds:
-        yield replace(round, local=LazyModels({client: _sparse(round, client, keep) for client in round.local}))
+    """The rounds with each upload reduced to its largest updates, and the start model elsewhere."""
+    for view in rounds:
+        yield replace(view, local=LazyModels({client: _sparse(view, client, keep) for client in view.local}))
 
 
-def _sparse(round: Round, client: Any, keep: float) -> Any:
+def _sparse(view: Round, client: Any, keep: float) -> Any:
     def load() -> Model:
-        schema = round.schema()
-        start, upload = schema.read(round.start), schema.read(round.local[client])
+        schema = view.schema()
+        start, upload = schema.read(view.start), schema.read(view.local[client])
         voting = {entry.name for entry in schema.trainable}
         return {
             name: sparse_upload(start[name], array, keep) if name in voting else array for name, array in upload.items()

@@ -1,4 +1,4 @@
-"""Pictures of the tables, as SVG that is the same file for the same numbers."""
+"""Pictures of the tables; the same numbers give the same SVG file."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from paper.cell_results import CellResult, average, published_average
 from paper.cells import Cell, Table
-from paper.curves import answered, band, running_scores, window_agreement
+from paper.curves import assessed_runs, band, running_scores, window_agreement
 from paper.method_specs import READING_TITLES
 from paper.pages import two
 from paper.paper_tables import HORIZONS
@@ -26,20 +26,24 @@ STYLE: dict[Any, Any] = {
     "axes.titlesize": 10,
     "legend.frameon": False,
 }
-# Okabe and Ito's colours, which the colour-blind tell apart.
+# The colour-blind-safe palette of Okabe and Ito.
 BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"
 READING_COLOURS = dict(zip(READING_TITLES, (RED, BLUE, ORANGE, GREEN), strict=True))
 MODE_LINES = {"in-loop": "-", "observer": "--"}
 
 
 def draw(
-    tables: Sequence[Table], found: dict[str, list[CellResult]], answers: RunResults, folder: Path, kind: str = "svg"
+    tables: Sequence[Table],
+    found: dict[str, list[CellResult]],
+    run_results: RunResults,
+    folder: Path,
+    kind: str = "svg",
 ) -> tuple[list[Path], list[Path]]:
-    """Every picture that the tables have runs for; returns the files drawn, and those left for want of credits."""
+    """Draw every picture that the tables have runs for; returns the files drawn, and those that lack credits."""
     folder.mkdir(parents=True, exist_ok=True)
     drawn, left = [], []
     with mpl.rc_context(STYLE):
-        for name, figure in _figures(tables, found, answers).items():
+        for name, figure in _figures(tables, found, run_results).items():
             file = folder / f"{name}.{kind}"
             if figure is None:
                 left.append(file)
@@ -50,36 +54,36 @@ def draw(
 
 
 def _figures(
-    tables: Sequence[Table], found: dict[str, list[CellResult]], answers: RunResults
+    tables: Sequence[Table], found: dict[str, list[CellResult]], run_results: RunResults
 ) -> dict[str, Figure | None]:
-    """By name; None where a picture is of credits by round and some are not here."""
+    """Figures by name; None where a picture needs credits by round and some are missing."""
     figures: dict[str, Figure | None] = {}
     for table in tables:
-        findings = found[table.name]
-        if not any(finding.values for finding in findings):
+        cell_results = found[table.name]
+        if not any(cell_result.values for cell_result in cell_results):
             continue
         if table.name == "table1":
-            figures["methods"] = heat_map(findings)
-            for column in dict.fromkeys(f.slot.column for f in findings if f.values):
-                counted = all(answer.credits is not None for answer in _answers(table, column, answers))
-                figures[f"windows-{column}"] = windows(table, column, answers) if counted else None
-                figures[f"scores-{column}"] = trajectories(table, column, answers) if counted else None
+            figures["methods"] = heat_map(cell_results)
+            for column in dict.fromkeys(f.cell.column for f in cell_results if f.values):
+                counted = all(run_result.credits is not None for run_result in _run_results(table, column, run_results))
+                figures[f"windows-{column}"] = windows(table, column, run_results) if counted else None
+                figures[f"scores-{column}"] = trajectories(table, column, run_results) if counted else None
         elif table.name == "table2":
-            figures["horizons"] = horizons(findings)
+            figures["horizons"] = horizons(cell_results)
         elif table.name == "table6":
-            figures["accuracy"] = accuracy(table, answers)
+            figures["accuracy"] = accuracy(table, run_results)
     return figures
 
 
-def heat_map(findings: Sequence[CellResult]) -> Figure:
-    """Every method in every setting, averaged over the configurations that were run; the paper's average below it."""
-    rows = list(dict.fromkeys(finding.slot.row for finding in findings))
-    settings = list(dict.fromkeys(finding.slot.section for finding in findings))
+def heat_map(cell_results: Sequence[CellResult]) -> Figure:
+    """Every method in every setting, averaged over the configurations that were run, above the paper's average."""
+    rows = list(dict.fromkeys(cell_result.cell.row for cell_result in cell_results))
+    settings = list(dict.fromkeys(cell_result.cell.section for cell_result in cell_results))
     figure, (axes,) = _figure(1, 9.5, 0.42 * len(rows) + 1.2)
     means = np.full((len(rows), len(settings)), np.nan)
     for y, row in enumerate(rows):
         for x, setting in enumerate(settings):
-            chosen = [f for f in findings if f.slot.row == row and f.slot.section == setting]
+            chosen = [f for f in cell_results if f.cell.row == row and f.cell.section == setting]
             mean, there, wanted = average(chosen)
             printed = published_average(chosen)
             small = [] if printed is None else [f"paper {two(printed)}"]
@@ -99,16 +103,18 @@ def heat_map(findings: Sequence[CellResult]) -> Figure:
     axes.xaxis.tick_top()
     for side in axes.spines.values():
         side.set_visible(False)
-    figure.colorbar(painted, ax=axes, shrink=0.6, label="Spearman's ρ with the planted order")
+    figure.colorbar(painted, ax=axes, shrink=0.6, label="Spearman's ρ with the true order")
     return figure
 
 
-def horizons(findings: Sequence[CellResult]) -> Figure:
+def horizons(cell_results: Sequence[CellResult]) -> Figure:
     """Agreement over k, a panel for each setting: readings by colour, in-loop or observer by line, the paper grey."""
-    settings = list(dict.fromkeys(finding.slot.section for finding in findings))
+    settings = list(dict.fromkeys(cell_result.cell.section for cell_result in cell_results))
     figure, panels = _figure(len(settings), 10, 3.2, sharey=True)
     for axes, setting in zip(panels, settings, strict=True):
-        here = [finding for finding in findings if finding.slot.section == setting and finding.slot.question]
+        here = [
+            cell_result for cell_result in cell_results if cell_result.cell.section == setting and cell_result.cell.spec
+        ]
         for reading, title in READING_TITLES.items():
             for mode, line in MODE_LINES.items():
                 points = [_at_horizon(here, f"{title}, {mode}, k={k}") for k in HORIZONS]
@@ -131,12 +137,12 @@ def horizons(findings: Sequence[CellResult]) -> Figure:
     return figure
 
 
-def _at_horizon(findings: Sequence[CellResult], row: str) -> float | None:
-    return average([finding for finding in findings if finding.slot.row == row])[0]
+def _at_horizon(cell_results: Sequence[CellResult], row: str) -> float | None:
+    return average([cell_result for cell_result in cell_results if cell_result.cell.row == row])[0]
 
 
-def _printed(findings: Sequence[CellResult], horizon: int) -> float | None:
-    chosen = {f.slot.column: f.slot.published for f in findings if f.slot.row.endswith(f", k={horizon}")}
+def _printed(cell_results: Sequence[CellResult], horizon: int) -> float | None:
+    chosen = {f.cell.column: f.cell.published for f in cell_results if f.cell.row.endswith(f", k={horizon}")}
     values = [value for value in chosen.values() if value is not None]
     return float(np.mean(values)) if values and len(values) == len(chosen) else None
 
@@ -152,16 +158,19 @@ WINDOW_ROWS = {
 }
 
 
-def windows(table: Table, column: str, answers: RunResults) -> Figure:
-    """Agreement with the planted order within windows of rounds: how the phase of training matters."""
-    settings = list(dict.fromkeys(slot.section for slot in table.slots))
+def windows(table: Table, column: str, run_results: RunResults) -> Figure:
+    """Agreement with the true order within windows of rounds, which shows the phases of training."""
+    settings = list(dict.fromkeys(cell.section for cell in table.cells))
     figure, panels = _figure(len(settings), 10, 3.4, sharey=True)
     width = 0
     for axes, setting in zip(panels, settings, strict=True):
         for row, (colour, line) in WINDOW_ROWS.items():
-            slot = _slot(table, setting, row, column)
-            width = max(3, slot.experiment.rounds // 4)
-            series = [window_agreement(answer, truth, width) for _, answer, truth in answered(table, slot, answers)]
+            cell = _cell(table, setting, row, column)
+            width = max(3, cell.experiment.rounds // 4)
+            series = [
+                window_agreement(run_result, truth, width)
+                for _, run_result, truth in assessed_runs(table, cell, run_results)
+            ]
             if series and series[0][0]:
                 least, mean, most = band([values for _, values in series])
                 axes.plot(series[0][0], mean, line, color=colour, lw=1.5, label=row)
@@ -174,19 +183,20 @@ def windows(table: Table, column: str, answers: RunResults) -> Figure:
     return figure
 
 
-def trajectories(table: Table, column: str, answers: RunResults) -> Figure:
-    """The scores as they add up, a line for each client: the mean over the seeds, from the least to the most."""
-    settings = list(dict.fromkeys(slot.section for slot in table.slots))
+def trajectories(table: Table, column: str, run_results: RunResults) -> Figure:
+    """Cumulative scores, one line per client: mean, minimum and maximum over the seeds."""
+    settings = list(dict.fromkeys(cell.section for cell in table.cells))
     row = f"{READING_TITLES['ours']}, observer"
     figure, panels = _figure(len(settings), 10, 3)
     for axes, setting in zip(panels, settings, strict=True):
         series = [
-            running_scores(answer) for _, answer, _ in answered(table, _slot(table, setting, row, column), answers)
+            running_scores(run_result)
+            for _, run_result, _ in assessed_runs(table, _cell(table, setting, row, column), run_results)
         ]
         if series:
             numbers, clients = series[0][0], series[0][1].shape[1]
             for client in range(clients):
-                # Less the mean of all, which they share: what is left is what tells them apart.
+                # The mean of all clients is subtracted, so that differences show.
                 least, mean, most = band([(s[:, client] - s.mean(axis=1)).tolist() for _, s in series])
                 colour = mpl.colormaps["viridis"](0.9 * client / max(1, clients - 1))
                 axes.plot(numbers, mean, color=colour, label=f"client {client}{', the best' if client == 0 else ''}")
@@ -200,25 +210,25 @@ def trajectories(table: Table, column: str, answers: RunResults) -> Figure:
     return figure
 
 
-def accuracy(table: Table, answers: RunResults) -> Figure:
+def accuracy(table: Table, run_results: RunResults) -> Figure:
     """Test accuracy over the rounds, typical beside pruned, a panel for each configuration."""
-    columns = list(dict.fromkeys(slot.column for slot in table.slots))
-    settings = list(dict.fromkeys(slot.section for slot in table.slots))
+    columns = list(dict.fromkeys(cell.column for cell in table.cells))
+    settings = list(dict.fromkeys(cell.section for cell in table.cells))
     figure, panels = _figure(len(columns), 2.6 * len(columns) + 1, 3.2)
     colours = dict(zip(settings, (BLUE, ORANGE, GREEN, PINK), strict=False))
     for axes, column in zip(panels, columns, strict=True):
-        for slot in table.slots:
-            if slot.column != column or "1.5" in slot.row:
+        for cell in table.cells:
+            if cell.column != column or "1.5" in cell.row:
                 continue
-            curves = [facts.accuracy for run in table.runs(slot) if (facts := answers.facts(run)) is not None]
+            curves = [facts.accuracy for run in table.runs(cell) if (facts := run_results.facts(run)) is not None]
             if curves:
-                typical = slot.row.startswith("typical")
+                typical = cell.row.startswith("typical")
                 least, mean, most = band(curves)
                 rounds = np.arange(1, len(mean) + 1)
-                name = f"{slot.section}, {'typical' if typical else 'pruned'}"
+                name = f"{cell.section}, {'typical' if typical else 'pruned'}"
                 line = "-" if typical else "--"
-                axes.plot(rounds, mean, line, color=colours[slot.section], lw=1.3, label=name)
-                axes.fill_between(rounds, least, most, color=colours[slot.section], alpha=0.12, lw=0)
+                axes.plot(rounds, mean, line, color=colours[cell.section], lw=1.3, label=name)
+                axes.fill_between(rounds, least, most, color=colours[cell.section], alpha=0.12, lw=0)
         axes.set_title(f"configuration {column}")
         axes.set_xlabel("round")
         axes.grid(alpha=0.25)
@@ -227,15 +237,15 @@ def accuracy(table: Table, answers: RunResults) -> Figure:
     return figure
 
 
-def _answers(table: Table, column: str, answers: RunResults) -> Iterator[RunResult]:
-    """All there are in a column."""
-    for slot in table.slots:
-        if slot.column == column:
-            yield from (answer for _, answer, _ in answered(table, slot, answers))
+def _run_results(table: Table, column: str, run_results: RunResults) -> Iterator[RunResult]:
+    """All results of a column."""
+    for cell in table.cells:
+        if cell.column == column:
+            yield from (run_result for _, run_result, _ in assessed_runs(table, cell, run_results))
 
 
-def _slot(table: Table, section: str, row: str, column: str) -> Cell:
-    return next(s for s in table.slots if (s.section, s.row, s.column) == (section, row, column))
+def _cell(table: Table, section: str, row: str, column: str) -> Cell:
+    return next(s for s in table.cells if (s.section, s.row, s.column) == (section, row, column))
 
 
 def _figure(panels: int, width: float, height: float, **options: Any) -> tuple[Figure, list[Axes]]:
@@ -250,7 +260,7 @@ def _agreement_axis(axes: Axes) -> None:
 
 
 def _legend(figure: Figure, panels: Sequence[Axes]) -> None:
-    """One for all panels, below them; a panel without lines says so."""
+    """One legend below all panels; a panel without lines is marked "not run"."""
     for axes in panels:
         if not axes.lines or not axes.get_legend_handles_labels()[0]:
             axes.text(0.5, 0.5, "not run", ha="center", va="center", color="0.5", transform=axes.transAxes)

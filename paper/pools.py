@@ -1,4 +1,4 @@
-"""Who does the jobs: processes of this machine, or a Ray cluster."""
+"""Where jobs run: in processes on this machine, or on a Ray cluster."""
 
 import multiprocessing
 from collections.abc import Callable, Iterator
@@ -15,13 +15,13 @@ Submit = Callable[[Job], "Future[Outcome]"]
 
 @contextmanager
 def processes(workers: int) -> Iterator[Submit]:
-    """A process for each worker. When the block is left early, or its process killed, they end at once.
+    """One process per worker. They end at once when the block exits early or the parent is killed.
 
-    What they were recording is whole up to the last round, and the next call goes on from there.
+    Their recordings are complete up to the last finished round; the next call continues from there.
     """
     context = multiprocessing.get_context("spawn")
     stop = context.Event()
-    with ProcessPoolExecutor(workers, context, initializer=_arrive_until, initargs=(stop,)) as pool:
+    with ProcessPoolExecutor(workers, context, initializer=_init_until, initargs=(stop,)) as pool:
         try:
             yield lambda job: pool.submit(do, job)
         except BaseException:
@@ -30,7 +30,7 @@ def processes(workers: int) -> Iterator[Submit]:
             raise
 
 
-def _arrive_until(stop: Event) -> None:
+def _init_until(stop: Event) -> None:
     init_worker(stop.is_set)
 
 
@@ -38,7 +38,7 @@ def _arrive_until(stop: Event) -> None:
 def ray_cluster(address: str) -> Iterator[Submit]:
     """Tasks of one core each on a Ray cluster; "local" starts one here.
 
-    Run folders belong where every node sees them: a node that does not see a run trains it again.
+    Put run folders where every node sees them: a node that does not see a run trains it again.
     """
     with connect(address) as ray:
         remote = ray.remote(num_cpus=1)(do)

@@ -1,4 +1,4 @@
-"""What is being done: a live table on a terminal, a line for each finished job elsewhere."""
+"""Progress of the jobs: a live table on a terminal, one line per finished job elsewhere."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ SHOWN = 8
 
 
 class ProgressTable:
-    """Counts jobs by kind, and guesses what is left from what the finished ones of a kind took."""
+    """Counts jobs by kind and estimates the time left from the finished jobs of each kind."""
 
     def __init__(self, waiting: Sequence[str], workers: int) -> None:
         self._waiting: dict[str, int] = {}
@@ -30,7 +30,7 @@ class ProgressTable:
         self._workers, self._begun = workers, time.monotonic()
 
     def finished(self, kind: str, outcome: Outcome) -> str:
-        """Take note, and say it in a line."""
+        """Count a finished job and describe it in one line."""
         self._waiting[kind] -= 1
         self._took.setdefault(kind, []).append(outcome.seconds)
         what = "; ".join(f"{name}: {reason}" for name, reason in outcome.errors.items()) or "done"
@@ -38,15 +38,15 @@ class ProgressTable:
         self._last = [*self._last, line][-SHOWN:]
         return line
 
-    def given_up(self, kinds: Sequence[str]) -> None:
-        """Take note that these will not be done."""
+    def skipped(self, kinds: Sequence[str]) -> None:
+        """Count jobs that will not be run."""
         for kind in kinds:
             self._waiting[kind] -= 1
             self._wanted[kind] -= 1
 
     @property
     def left(self) -> float | None:
-        """Seconds, or None where nothing of a kind that is still to do has finished."""
+        """Seconds left, or None while some kind of job has none finished."""
         todo = {kind: count for kind, count in self._waiting.items() if count}
         if not todo.keys() <= self._took.keys():
             return None
@@ -68,12 +68,12 @@ class ProgressTable:
 
 
 @contextmanager
-def shown(board: ProgressTable, console: Console) -> Iterator[None]:
-    """The board on a terminal, live; nothing elsewhere."""
+def shown(progress: ProgressTable, console: Console) -> Iterator[None]:
+    """Show the table live on a terminal; show nothing elsewhere."""
     if not console.is_terminal:
         yield
         return
-    with Live(board, console=console, refresh_per_second=2, transient=True):
+    with Live(progress, console=console, refresh_per_second=2, transient=True):
         yield
 
 

@@ -1,4 +1,4 @@
-"""The numbers the paper prints, as it prints them (published.json); its averages and its text are checked by a test."""
+"""The numbers that the paper prints (published.json); a test checks them against its averages and text."""
 
 import functools
 import json
@@ -8,13 +8,13 @@ from typing import Any
 
 @functools.cache
 def paper() -> dict[str, Any]:
-    """All of them."""
+    """All printed numbers."""
     data: dict[str, Any] = json.loads(files(__package__).joinpath("published.json").read_text(encoding="utf-8"))
     return data
 
 
 def published(table: str, *path: str | int) -> float:
-    """One printed number: keys are settings, methods or rows, then the place in the list.
+    """One printed number: keys are settings, methods or rows, then the position in the list.
 
     >>> published("table1", "resolution", "Ours", 2)
     0.2

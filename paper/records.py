@@ -1,6 +1,7 @@
-"""A table in JSON: the questions, every run with its scores, every slot with its values, and where each was made.
+"""A table as JSON: the method specs, every run with its scores, every cell with its values, and their provenance.
 
-What it tells is enough to fill its slots again, on a machine that has neither the runs nor their answers.
+A record is enough to fill the cells again on a machine that has neither the runs nor their results. Its keys are those
+of the first release of the format: "slots" are cells, "questions" method specs, "answers" results, "made" provenance.
 """
 
 import math
@@ -20,40 +21,42 @@ FORMAT = "fedcoast-table"
 VERSION = 2
 
 
-def write_record(file: Path, table: Table, findings: list[CellResult], answers: RunResults, command: str) -> None:
-    questions: dict[str, dict[str, Any]] = {}
+def write_record(
+    file: Path, table: Table, cell_results: list[CellResult], run_results: RunResults, command: str
+) -> None:
+    specs: dict[str, dict[str, Any]] = {}
     runs: dict[str, dict[str, Any]] = {}
-    made: list[dict[str, Any]] = []
-    for slot in table.slots:
-        for run in table.runs(slot):
-            _enter(slot, run, answers, questions, runs, made)
-    slots = [_slot(finding) for finding in findings]
+    provenances: list[dict[str, Any]] = []
+    for cell in table.cells:
+        for run in table.runs(cell):
+            _add_run(cell, run, run_results, specs, runs, provenances)
+    cells = [_cell(cell_result) for cell_result in cell_results]
     head = {"format": FORMAT, "version": VERSION, "table": table.name, "title": table.title, "command": command}
-    body = {"seeds": table.seeds, "slots": slots, "questions": questions, "runs": runs, "made": made}
+    body = {"seeds": table.seeds, "slots": cells, "questions": specs, "runs": runs, "made": provenances}
     write_json(file, {**head, **body})
 
 
-def loses(file: Path, findings: Sequence[CellResult]) -> bool:
-    """Whether the record in the file has a seed's number in a place where these findings have none."""
+def loses(file: Path, cell_results: Sequence[CellResult]) -> bool:
+    """Whether the record in the file has a seed's number in a cell where these results have none."""
     if not file.exists():
         return False
-    found = {(f.slot.section, f.slot.row, f.slot.column): {str(seed) for seed in f.values} for f in findings}
+    new = {(r.cell.section, r.cell.row, r.cell.column): {str(seed) for seed in r.values} for r in cell_results}
     try:
-        kept = {(s["section"], s["row"], s["column"]): s["values"].keys() for s in read_json(file)["slots"]}
+        old = {(s["section"], s["row"], s["column"]): s["values"].keys() for s in read_json(file)["slots"]}
     except (KeyError, TypeError, AttributeError) as error:
-        raise _torn(file, error) from error
-    return any(kept[place] - found[place] for place in kept.keys() & found.keys())
+        raise _bad_record(file, error) from error
+    return any(old[place] - new[place] for place in old.keys() & new.keys())
 
 
-def _enter(
-    slot: Cell,
+def _add_run(
+    cell: Cell,
     run: Experiment,
-    answers: RunResults,
-    questions: dict[str, dict[str, Any]],
+    run_results: RunResults,
+    specs: dict[str, dict[str, Any]],
     runs: dict[str, dict[str, Any]],
-    made: list[dict[str, Any]],
+    provenances: list[dict[str, Any]],
 ) -> None:
-    facts = answers.facts(run)
+    facts = run_results.facts(run)
     if facts is None:
         return
     entry = runs.setdefault(
@@ -62,32 +65,32 @@ def _enter(
             "experiment": run.to_json(),
             "seed": run.seed,
             "dataset": facts.dataset,
-            "planted": facts.planted,
+            "planted": facts.ground_truth,
             "test accuracy": facts.accuracy,
             **({} if facts.unmoved is None else {"unmoved": columns(facts.unmoved)}),
             "answers": {},
         },
     )
-    for question in slot.questions:
-        key, answer = question.key(run), answers.answer(run, question)
-        if answer is None or key in entry["answers"]:
+    for spec in cell.specs:
+        key, run_result = spec.key(run), run_results.get(run, spec)
+        if run_result is None or key in entry["answers"]:
             continue
-        questions[key] = {"method": question.method, "settings": answer.settings, "sparse": question.sparse}
-        if answer.made not in made:
-            made.append(answer.made)
+        specs[key] = {"method": spec.method, "settings": run_result.settings, "sparse": spec.sparse}
+        if run_result.provenance not in provenances:
+            provenances.append(run_result.provenance)
         entry["answers"][key] = {
-            "scores": answer.scores,
-            "seen": answer.seen,
-            "seconds": answer.seconds,
-            "evaluations": answer.evaluations,
-            "made": made.index(answer.made),
+            "scores": run_result.scores,
+            "seen": run_result.rounds_scored,
+            "seconds": run_result.seconds,
+            "evaluations": run_result.evaluations,
+            "made": provenances.index(run_result.provenance),
         }
         if _counts_rounds(run):
-            entry["answers"][key]["credits"] = answer.by_round
+            entry["answers"][key]["credits"] = run_result.by_round
 
 
-def told(folder: Path) -> Known:
-    """The facts and answers in the tables of a folder."""
+def results_in_records(folder: Path) -> Known:
+    """The facts and results in the tables of a folder."""
     known: dict[str, dict[str, dict[str, Any]]] = {}
     for file in sorted(folder.glob("*.json")):
         data = read_json(file)
@@ -97,67 +100,69 @@ def told(folder: Path) -> Known:
             for name, entry in data["runs"].items():
                 run = Experiment.from_json(entry["experiment"])
                 if run.name != name:
-                    raise BadFile(f"{file} has another experiment as {name} than that name stands for; it was altered")
-                here, new = known.setdefault(name, {}), _told(run, entry, data)
+                    raise BadFile(
+                        f"{file} lists another experiment under {name} than that name means; it has been altered"
+                    )
+                here, new = known.setdefault(name, {}), _results_of_entry(run, entry, data)
                 new[FACTS] = _with_health(new[FACTS], here.get(FACTS))
                 here.update(new)
         except (KeyError, TypeError, AttributeError, IndexError) as error:
-            raise _torn(file, error) from error
+            raise _bad_record(file, error) from error
     return known
 
 
-def _told(run: Experiment, entry: dict[str, Any], data: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def _results_of_entry(run: Experiment, entry: dict[str, Any], data: dict[str, Any]) -> dict[str, dict[str, Any]]:
     facts = Facts(
         dataset=entry["dataset"],
         accuracy=entry["test accuracy"],
-        planted=entry["planted"],
+        ground_truth=entry["planted"],
         unmoved=rows(entry["unmoved"], len(entry["test accuracy"])) if "unmoved" in entry else None,
     )
-    found = {FACTS: vars(facts)}
-    for key, kept in entry["answers"].items():
-        if _counts_rounds(run) and "credits" not in kept:
-            continue  # a table of before credits were kept
-        answer = RunResult(
+    results = {FACTS: facts.to_json()}
+    for key, recorded in entry["answers"].items():
+        if _counts_rounds(run) and "credits" not in recorded:
+            continue  # a record from before credits were included
+        run_result = RunResult(
             settings=data["questions"][key]["settings"],
-            scores=kept["scores"],
-            seen=kept["seen"],
-            credits=kept.get("credits"),
-            seconds=kept["seconds"],
-            evaluations=kept["evaluations"],
-            made=data["made"][kept["made"]],
+            scores=recorded["scores"],
+            rounds_scored=recorded["seen"],
+            credits=recorded.get("credits"),
+            seconds=recorded["seconds"],
+            evaluations=recorded["evaluations"],
+            provenance=data["made"][recorded["made"]],
         )
-        found[key] = vars(answer)
-    return found
+        results[key] = run_result.to_json()
+    return results
 
 
 def _with_health(facts: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
-    """With the health that another table tells of the same training, where this one is of before it was kept."""
+    """Add the health that another table has of the same training, where this record has none."""
     if facts["unmoved"] is not None or before is None or before["accuracy"] != facts["accuracy"]:
         return facts
     return {**facts, "unmoved": before["unmoved"]}
 
 
 def _counts_rounds(run: Experiment) -> bool:
-    """Whether numbers of the run are made of credits by round: where clients miss some, scores do not compare."""
+    """Whether cells of the run need credits by round: scores do not compare where clients miss rounds."""
     return run.participation < 1
 
 
-def _torn(file: Path, error: Exception) -> BadFile:
-    return BadFile(f"{file} is not as a table is kept ({error!r}); delete it to have it made new")
+def _bad_record(file: Path, error: Exception) -> BadFile:
+    return BadFile(f"{file} is not a valid table record ({error!r}); delete it to make it again")
 
 
-def _slot(finding: CellResult) -> dict[str, Any]:
-    slot = finding.slot
+def _cell(cell_result: CellResult) -> dict[str, Any]:
+    cell = cell_result.cell
     return {
-        "section": slot.section,
-        "row": slot.row,
-        "column": slot.column,
-        "run": slot.experiment.name.rpartition("-seed")[0],
-        "question": None if slot.question is None else slot.question.key(slot.experiment),
-        "reference": None if slot.reference is None else slot.reference.key(slot.experiment),
-        "at round": slot.at,
-        "published": slot.published,
-        "values": {str(seed): None if math.isnan(value) else value for seed, value in finding.values.items()},
-        "mean": finding.mean,
-        "standard deviation": finding.spread,
+        "section": cell.section,
+        "row": cell.row,
+        "column": cell.column,
+        "run": cell.experiment.name.rpartition("-seed")[0],
+        "question": None if cell.spec is None else cell.spec.key(cell.experiment),
+        "reference": None if cell.reference is None else cell.reference.key(cell.experiment),
+        "at round": cell.at,
+        "published": cell.published,
+        "values": {str(seed): None if math.isnan(value) else value for seed, value in cell_result.values.items()},
+        "mean": cell_result.mean,
+        "standard deviation": cell_result.spread,
     }

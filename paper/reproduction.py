@@ -1,4 +1,4 @@
-"""Tables made again: which answers are missing, who gives them, and what is written of them."""
+"""Reproduce tables: find missing results, run the jobs, write records and pages."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -11,73 +11,73 @@ from rich.console import Console
 from fedcoast.errors import FedcoastError
 from fedcoast.simulation.experiment import Experiment
 from fedcoast.storage.files import write_whole
-from paper.cell_results import CellResult, find
+from paper.cell_results import CellResult, fill
 from paper.cells import Table
-from paper.claims import CLAIMS, claims, faults, lead
+from paper.claims import CLAIMS, claims, default_margins, faults
 from paper.default_selection import default_cells, grid, shortlist
 from paper.health import write_health
 from paper.jobs import RUN, Job, Outcome, accuracy, recorded
 from paper.method_specs import MethodSpec
-from paper.pages import grids, ground, headline, page, refresh
+from paper.pages import describe_configurations, grids, headline, page, refresh
 from paper.pools import Submit
 from paper.progress_table import ProgressTable, shown
-from paper.records import loses, told, write_record
+from paper.records import loses, results_in_records, write_record
 from paper.run_results import Facts, RunResults
 
-ANSWERS = "answers"
+RUN_RESULTS = "answers"  # the folder's name since the first records
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where things lie: recorded runs; results, that is tables and answers; pages that have parts to refresh."""
+    """Folders and files: recorded runs, results (tables and run results), pages with parts to regenerate."""
 
     runs: Path
     results: Path
     pages: tuple[Path, ...] = ()
 
     @property
-    def answers(self) -> RunResults:
-        """What was answered here, and what the tables here tell of runs that were answered elsewhere."""
-        return RunResults(self.results / ANSWERS, told(self.results))
+    def run_results(self) -> RunResults:
+        """Results computed here, and those that the tables here record of runs assessed elsewhere."""
+        return RunResults(self.results / RUN_RESULTS, results_in_records(self.results))
 
 
 def missing(tables: Sequence[Table], places: Places, only_recorded: bool) -> list[list[Job]]:
-    """The jobs that are left to do, a chain for each run: what is cheap first, then what needs a utility."""
-    answers = places.answers
+    """The jobs left to do, one chain per run: methods without utility first, then those that need one."""
+    run_results = places.run_results
     wanted: dict[Experiment, dict[str, MethodSpec]] = {}
     for table in tables:
-        for slot in table.slots:
-            for run in table.runs(slot):
-                questions = wanted.setdefault(run, {})
-                questions.update((question.key(run), question) for question in slot.questions)
+        for cell in table.cells:
+            for run in table.runs(cell):
+                specs = wanted.setdefault(run, {})
+                specs.update((spec.key(run), spec) for spec in cell.specs)
     chains = []
-    for run, questions in wanted.items():
+    for run, specs in wanted.items():
         trains = not recorded(run, places.runs)
         if only_recorded and trains:
             continue
-        unknown = [question for question in questions.values() if answers.answer(run, question) is None]
-        facts = answers.facts(run)
+        unknown = [spec for spec in specs.values() if run_results.get(run, spec) is None]
+        facts = run_results.facts(run)
         unseen = facts is None or (bool(unknown) if trains else _trained_again(run, facts, places.runs))
-        if unseen:  # what is known may be of another training, and answers of two do not mix
-            unknown = list(questions.values())
-        cheap = tuple(question for question in unknown if not question.judges)
-        dear = tuple(question for question in unknown if question.judges)
-        chain = [Job(run, places.runs, cheap, unseen, trains)] if cheap or unseen else []
-        chain += [Job(run, places.runs, dear, trains=trains and not chain)] if dear else []
+        if unseen:  # known results may belong to another training, and results of two trainings do not mix
+            unknown = list(specs.values())
+        without_utility = tuple(spec for spec in unknown if not spec.needs_utility)
+        with_utility = tuple(spec for spec in unknown if spec.needs_utility)
+        chain = [Job(run, places.runs, without_utility, unseen, trains)] if without_utility or unseen else []
+        chain += [Job(run, places.runs, with_utility, trains=trains and not chain)] if with_utility else []
         if chain:
             chains.append(chain)
     return chains
 
 
 def untrained(tables: Sequence[Table], places: Places) -> list[list[Job]]:
-    """The jobs that train what is not recorded and ask nothing; the first seed of everything comes first."""
-    runs = dict.fromkeys(run for table in tables for slot in table.slots for run in table.runs(slot))
+    """Jobs that only train what is not recorded; the first seed of every experiment comes first."""
+    runs = dict.fromkeys(run for table in tables for cell in table.cells for run in table.runs(cell))
     left = [run for run in runs if not recorded(run, places.runs)]
     return [[Job(run, places.runs, (), trains=True)] for run in sorted(left, key=lambda run: run.seed)]
 
 
 def _trained_again(run: Experiment, facts: Facts, runs: Path) -> bool:
-    """Whether the recorded run is another training than the one the facts are of. One that cannot be read is none."""
+    """Whether the recorded run is another training than that of the facts; False where it cannot be read."""
     try:
         return facts.accuracy != accuracy(run, runs)
     except FedcoastError:
@@ -88,29 +88,29 @@ def work(
     chains: Sequence[Sequence[Job]],
     submit: Submit,
     workers: int,
-    answers: RunResults,
+    run_results: RunResults,
     console: Console,
-    tell: Callable[[str], None],
+    print_line: Callable[[str], None],
 ) -> list[Outcome]:
-    """Have all chains done, keeping every answer as soon as it is there."""
+    """Run all chains and keep every result as soon as it arrives."""
     kinds = {id(job): job.kind for chain in chains for job in chain}
-    board = ProgressTable(list(kinds.values()), workers)
+    progress = ProgressTable(list(kinds.values()), workers)
     outcomes: list[Outcome] = []
-    with shown(board, console):
+    with shown(progress, console):
         waiting: dict[Future[Outcome], list[Job]] = {submit(chain[0]): list(chain) for chain in chains}
         while waiting:
             done, _ = wait(waiting, return_when=FIRST_COMPLETED)
             for future in done:
                 job, *later = waiting.pop(future)
                 outcome = _result(future, job)
-                for name, kept in outcome.kept.items():
-                    answers.keep(outcome.job.experiment, name, kept)
+                for name, result in outcome.results.items():
+                    run_results.keep(outcome.job.experiment, name, result)
                 outcomes.append(outcome)
-                tell(board.finished(kinds[id(job)], outcome))
-                if later and outcome.runs:
+                print_line(progress.finished(kinds[id(job)], outcome))
+                if later and outcome.is_usable:
                     waiting[submit(later[0])] = later
                 else:
-                    board.given_up([kinds[id(job)] for job in later])
+                    progress.skipped([kinds[id(job)] for job in later])
     return outcomes
 
 
@@ -119,47 +119,49 @@ def _result(future: "Future[Outcome]", job: Job) -> Outcome:
         return future.result()
     except BrokenProcessPool:
         raise FedcoastError(
-            "a worker process died, most likely killed by the system for want of memory; use fewer workers. What was"
-            " answered is kept: the same command goes on"
+            "a worker process died, most likely killed because memory ran out; use fewer workers. Finished"
+            " results are kept: run the same command again to continue"
         ) from None
-    except Exception as error:  # a machine that was lost, a fault in a method: the other jobs go on
+    except Exception as error:  # a lost machine or a fault in a method: the other jobs continue
         return Outcome(job, errors={RUN: f"{type(error).__name__}: {error}"})
 
 
 def write(tables: Sequence[Table], places: Places, command: Callable[[Table], str]) -> dict[str, list[CellResult]]:
-    """Write every table's JSON and page, refresh the marked parts of other pages, and return what was written.
+    """Write every table's JSON and page, regenerate the marked parts of other pages, and return what was written.
 
-    A table on disk with numbers of runs that are not known here stays as it is, and is not returned. The health of the
-    runs behind all tables there is written beside them.
+    A table on disk with numbers of runs that are unknown here is left unchanged and not returned. The health of the
+    runs behind all tables is written beside them.
     """
-    answers = places.answers
+    run_results = places.run_results
     places.results.mkdir(parents=True, exist_ok=True)
     parts: dict[str, str] = {}
-    found: dict[str, list[CellResult]] = {}
+    written: dict[str, list[CellResult]] = {}
     for table in tables:
-        findings, record = find(table, answers), places.results / f"{table.name}.json"
-        if loses(record, findings):
+        cell_results, record = fill(table, run_results), places.results / f"{table.name}.json"
+        if loses(record, cell_results):
             continue
-        found[table.name] = findings
-        write_record(record, table, findings, answers, command(table))
-        text = page(table, findings, answers, command(table))
+        written[table.name] = cell_results
+        write_record(record, table, cell_results, run_results, command(table))
+        text = page(table, cell_results, run_results, command(table))
         write_whole(places.results / f"{table.name}.md", _writer(text))
-        parts[table.name] = f"{ground(table, answers)}\n\n{grids(findings)}".replace("## ", "#### ")
-        if table.name in ("tuning", "judgement"):
-            parts[table.name] = f"{shortlist(findings)} {ground(table, answers)}"
-            parts[f"{table.name} cells"] = default_cells(findings)
-            parts[f"{table.name} grid"] = grid(findings)
-        if table.name == "judgement":
-            parts["judgement lead"] = lead(findings)
+        parts[table.name] = f"{describe_configurations(table, run_results)}\n\n{grids(cell_results)}".replace(
+            "## ", "#### "
+        )
+        if table.name in ("tuning", "holdout"):
+            parts[table.name] = f"{shortlist(cell_results)} {describe_configurations(table, run_results)}"
+            parts[f"{table.name} cells"] = default_cells(cell_results)
+            parts[f"{table.name} grid"] = grid(cell_results)
+        if table.name == "holdout":
+            parts["holdout margins"] = default_margins(cell_results)
         if table.name == "table1":
-            parts["headline"] = f"{headline(findings)} {ground(table, answers)}"
-            parts["faults"] = faults(findings)
-    if found.keys() >= {claim.table for claim in CLAIMS}:
-        parts["claims"] = claims(found)
+            parts["headline"] = f"{headline(cell_results)} {describe_configurations(table, run_results)}"
+            parts["faults"] = faults(cell_results)
+    if written.keys() >= {claim.table for claim in CLAIMS}:
+        parts["claims"] = claims(written)
     for file in places.pages:
         refresh(file, parts)
-    write_health(places.results, told(places.results))
-    return found
+    write_health(places.results, results_in_records(places.results))
+    return written
 
 
 def _writer(text: str) -> Callable[[Path], object]:

@@ -14,16 +14,16 @@ SMALL = {"rounds": 5, "steps": 3, "batch": 8, "augment": False}
 
 
 def little_table(seeds=(0, 1), **changes):
-    slots = []
+    cells = []
     for setting in ("quantity", "noise"):
         for aggregation in ("fedavg", "pruned"):
             experiment = Experiment(setting=setting, aggregation=aggregation, **{**SMALL, **changes})
             last = experiment.rounds
-            slots.append(Cell(setting, aggregation, "1", experiment, coast("votes", experiment), published=1.0))
-            slots.append(Cell(setting, f"{aggregation}, accuracy", "1", experiment, at=last, published=0.5))
+            cells.append(Cell(setting, aggregation, "1", experiment, coast("votes", experiment), published=1.0))
+            cells.append(Cell(setting, f"{aggregation}, accuracy", "1", experiment, at=last, published=0.5))
         plainly = Experiment(setting=setting, **{**SMALL, **changes})
-        slots.append(Cell(setting, "SV", "1", plainly, plain("shapley"), published=0.6))
-    return Table("little", "A little table", tuple(slots), seeds)
+        cells.append(Cell(setting, "SV", "1", plainly, plain("shapley"), published=0.6))
+    return Table("little", "A little table", tuple(cells), seeds)
 
 
 def at_once(job):
@@ -35,4 +35,4 @@ def at_once(job):
 
 def reproduce(tables, places, submit=at_once, only_recorded=False):
     chains = missing(tables, places, only_recorded)
-    return work(chains, submit, 1, places.answers, Console(quiet=True), lambda line: None)
+    return work(chains, submit, 1, places.run_results, Console(quiet=True), lambda line: None)

@@ -114,8 +114,8 @@ def test_the_past_can_be_left_in(run):
         (["nonsense"], 2, "nonsense"),
         (["simulate", "--dataset", "mnist"], 3, "dataset must be one of"),
         (["simulate", "--dataset", "digits", "--model", "gpt"], 3, "model must be one of"),
-        (["lab", "sheet", "--dataset", "digits", "--setting", "fog"], 3, "setting must be one of"),
-        (["lab", "sheet", "--dataset", "digits", "--out", "x.gif"], 3, "a sheet is a PNG"),
+        (["lab", "samples", "--dataset", "digits", "--setting", "fog"], 3, "setting must be one of"),
+        (["lab", "samples", "--dataset", "digits", "--out", "x.gif"], 3, "written as PNG"),
     ],
 )
 def test_exit_codes_mean_something(run, tmp_path, arguments, code, said):

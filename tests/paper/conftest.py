@@ -10,7 +10,7 @@ def places(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory):
+def reproduced(tmp_path_factory):
     """The little table, trained and asked once for all tests that only look or copy."""
     folder = tmp_path_factory.mktemp("little")
     places = Places(folder / "runs", folder / "results")

@@ -9,7 +9,7 @@ SIZES = ("smoke", "quick", "long", "paper")
 
 def trainings(size, *names):
     tables = [TABLES[name](size, (0,)) for name in names]
-    return {run for table in tables for slot in table.slots for run in table.runs(slot)}
+    return {run for table in tables for cell in table.cells for run in table.runs(cell)}
 
 
 def test_the_first_table_trains_what_simulate_trains():
@@ -39,25 +39,25 @@ def test_the_tables_share_their_trainings():
 @pytest.mark.parametrize("name", TABLES)
 def test_every_place_of_every_table_is_there_once_and_can_be_asked(size, name):
     table = TABLES[name](size, (0, 1))
-    places = [(slot.section, slot.row, slot.column) for slot in table.slots]
+    places = [(cell.section, cell.row, cell.column) for cell in table.cells]
     assert len(set(places)) == len(places)
-    for slot in table.slots:
-        assert (slot.question is None) == (slot.at is not None)
-        assert slot.at is None or slot.at <= slot.experiment.rounds
-        for question in slot.questions:
-            assert question.key(slot.experiment).startswith(question.name)
+    for cell in table.cells:
+        assert (cell.spec is None) == (cell.at is not None)
+        assert cell.at is None or cell.at <= cell.experiment.rounds
+        for spec in cell.specs:
+            assert spec.key(cell.experiment).startswith(spec.name)
 
 
 def test_the_paper_has_a_number_for_every_place_it_could_have_one():
     for name in list(TABLES)[:6]:
         table = TABLES[name]("quick", (0,))
-        without = {slot.row for slot in table.slots if slot.published is None}
+        without = {cell.row for cell in table.cells if cell.published is None}
         assert without <= {"each client alone"}
-        assert all(slot.published is None for slot in TABLES[name]("smoke", (0,)).slots)
+        assert all(cell.published is None for cell in TABLES[name]("smoke", (0,)).cells)
 
 
 def test_the_paper_preset_compares_typical_training_at_half_of_its_pruned_rounds():
-    rounds = {(slot.row, slot.at) for slot in TABLES["table6"]("paper", (0,)).slots if slot.column == "1"}
+    rounds = {(cell.row, cell.at) for cell in TABLES["table6"]("paper", (0,)).cells if cell.column == "1"}
     assert rounds == {
         ("typical, M rounds", 100),
         ("pruned, M rounds", 100),

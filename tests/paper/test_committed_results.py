@@ -16,7 +16,7 @@ PAGES = ("README.md", "docs/replication.md", "docs/default.md")
 PAPER = tuple(name for name in TABLES if name.startswith("table") or name == "beyond")
 
 
-def made_again(names, folder):
+def reproduce_from_records(names, folder):
     """Tables and pages, made from the committed records alone."""
     for file in (*(f"results/{name}.json" for name in TABLES), *PAGES):
         (folder / file).parent.mkdir(exist_ok=True)
@@ -29,7 +29,7 @@ def made_again(names, folder):
 
 
 def assert_as_committed(names, folder):
-    made_again(names, folder)
+    reproduce_from_records(names, folder)
     for file in (*(f"results/{name}.{kind}" for name in names for kind in ("json", "md")), *PAGES):
         assert (folder / file).read_text(encoding="utf-8") == (HERE / file).read_text(encoding="utf-8"), file
 
@@ -39,10 +39,10 @@ def test_the_papers_tables_and_their_pages_follow_from_the_records(tmp_path):
 
 
 def test_all_tables_tell_of_the_same_training_of_a_run():
-    told = {}
+    accuracies = {}
     for name in TABLES:
         for run, entry in json.loads((HERE / "results" / f"{name}.json").read_text(encoding="utf-8"))["runs"].items():
-            assert told.setdefault(run, entry["test accuracy"]) == entry["test accuracy"], (name, run)
+            assert accuracies.setdefault(run, entry["test accuracy"]) == entry["test accuracy"], (name, run)
 
 
 @pytest.mark.slow
@@ -50,13 +50,13 @@ def test_the_command_makes_a_table_from_its_record_and_says_what_it_cannot_draw(
     shutil.copy(HERE / "results" / "table1.json", tmp_path)
     result = CliRunner().invoke(app, ["table1", "--only-recorded", "--results", str(tmp_path)])
     assert result.exit_code == 0, result.output
-    assert "240 of 240 places filled" in result.output
+    assert "240 of 240 cells filled" in result.output
     assert "not drawn: windows-1.svg, scores-1.svg" in result.output
     assert (tmp_path / "table1.md").read_bytes() == (HERE / "results" / "table1.md").read_bytes()
     assert [file.name for file in (tmp_path / "images").iterdir()] == ["methods.svg"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["tuning", "judgement"])
+@pytest.mark.parametrize("name", ["tuning", "holdout"])
 def test_the_choice_of_default_and_its_pages_follow_from_the_records(name, tmp_path):
     assert_as_committed((name,), tmp_path)

@@ -24,9 +24,9 @@ def test_a_key_stands_for_every_option_and_for_what_is_judged_by():
 
 
 def test_a_key_follows_the_defaults_of_the_method():
-    asked = MethodSpec("coast", "coast")
-    assert asked.key(EXPERIMENT) == MethodSpec("coast", "coast", {"horizon": CoAst().horizon}).key(EXPERIMENT)
-    assert asked.key(EXPERIMENT) != MethodSpec("coast", "coast", {"horizon": CoAst().horizon + 1}).key(EXPERIMENT)
+    spec = MethodSpec("coast", "coast")
+    assert spec.key(EXPERIMENT) == MethodSpec("coast", "coast", {"horizon": CoAst().horizon}).key(EXPERIMENT)
+    assert spec.key(EXPERIMENT) != MethodSpec("coast", "coast", {"horizon": CoAst().horizon + 1}).key(EXPERIMENT)
 
 
 def test_the_paper_s_equation_asks_for_the_movement_wherever_votes_are_not_what_is_aggregated():
@@ -40,8 +40,8 @@ def test_the_paper_s_equation_asks_for_the_movement_wherever_votes_are_not_what_
 def test_a_sparse_question_compares_the_start_with_only_the_largest_updates():
     start = {"w": np.array([0.1, 0.1, -0.1, 0.1]), "count": np.array(3)}
     local = {"w": np.array([-0.3, 0.05, -0.2, -0.01]), "count": np.array(4)}
-    round = Round(1, start=start, local={"a": local}, end=start, buffers=["count"])
-    (shown,) = sparsified([round], keep=0.25)
+    fl_round = Round(1, start=start, local={"a": local}, end=start, buffers=["count"])
+    (shown,) = sparsified([fl_round], keep=0.25)
     np.testing.assert_array_equal(shown.local["a"]["w"], [-0.3, 0.1, -0.1, 0.1])
     assert shown.local["a"]["count"] == 4
     assert shown.start is start

@@ -6,7 +6,7 @@ import pytest
 
 from fedcoast.simulation.experiment import Experiment
 from little_tables import SMALL, reproduce
-from paper.cell_results import find
+from paper.cell_results import fill
 from paper.curves import band, running_scores, window_agreement
 from paper.paper_tables import TABLES
 from paper.plots import draw
@@ -48,8 +48,8 @@ def drawn(tmp_path, monkeypatch):
     tables = [TABLES[name]("smoke", (0,)) for name in ("table1", "table2", "table6")]
     reproduce(tables, places)
     write(tables, places, lambda table: "the command")
-    found = {table.name: find(table, places.answers) for table in tables}
-    return lambda folder: draw(tables, found, places.answers, tmp_path / folder)
+    found = {table.name: fill(table, places.run_results) for table in tables}
+    return lambda folder: draw(tables, found, places.run_results, tmp_path / folder)
 
 
 @pytest.mark.slow
@@ -70,15 +70,15 @@ def test_every_picture_is_drawn_and_is_the_same_file_for_the_same_numbers(drawn)
 def test_pictures_of_credits_are_left_where_only_tables_tell_the_answers(drawn, tmp_path):
     whole, _ = drawn("whole")
     shutil.rmtree(tmp_path / "results" / "answers")
-    told, left = drawn("told")
+    recorded_only, left = drawn("recorded only")
     assert [file.name for file in left] == ["windows-digits.svg", "scores-digits.svg"]
     assert not any(file.exists() for file in left)
-    same = [file.read_bytes() for file in whole if file.name in {other.name for other in told}]
-    assert [file.read_bytes() for file in told] == same
+    same = [file.read_bytes() for file in whole if file.name in {other.name for other in recorded_only}]
+    assert [file.read_bytes() for file in recorded_only] == same
 
 
 def test_nothing_is_drawn_of_what_was_not_run(tmp_path):
     tables = [TABLES[name]("quick", (0,)) for name in TABLES]
-    answers = Places(tmp_path, tmp_path).answers
-    found = {table.name: find(table, answers) for table in tables}
-    assert draw(tables, found, answers, tmp_path / "images") == ([], [])
+    run_results = Places(tmp_path, tmp_path).run_results
+    found = {table.name: fill(table, run_results) for table in tables}
+    assert draw(tables, found, run_results, tmp_path / "images") == ([], [])

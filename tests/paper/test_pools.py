@@ -10,7 +10,7 @@ import pytest
 from fedcoast.errors import BadFile
 from fedcoast.storage.files import sole_writer
 from little_tables import little_table, reproduce
-from paper.cell_results import find
+from paper.cell_results import fill
 from paper.pools import processes, ray_cluster
 from paper.reproduction import Places
 from waiting import wait_until
@@ -20,15 +20,15 @@ ROUNDS = 30
 
 
 def values(places, table):
-    return [finding.values for finding in find(table, places.answers)]
+    return [cell_result.values for cell_result in fill(table, places.run_results)]
 
 
 @pytest.mark.slow
-def test_processes_find_what_one_process_finds(made, places):
+def test_processes_find_what_one_process_finds(reproduced, places):
     with processes(2) as submit:
         outcomes = reproduce([little_table()], places, submit)
     assert not any(outcome.errors for outcome in outcomes)
-    assert values(places, little_table()) == values(made, little_table())
+    assert values(places, little_table()) == values(reproduced, little_table())
 
 
 @pytest.mark.slow
@@ -58,12 +58,12 @@ def test_a_stopped_reproduction_leaves_nobody_behind_and_goes_on_to_the_same_num
 
 
 @pytest.mark.slow
-def test_a_ray_cluster_finds_what_one_process_finds(made, places, monkeypatch):
+def test_a_ray_cluster_finds_what_one_process_finds(reproduced, places, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     with ray_cluster("local") as submit:
         outcomes = reproduce([little_table()], places, submit)
     assert not any(outcome.errors for outcome in outcomes)
-    assert values(places, little_table()) == values(made, little_table())
+    assert values(places, little_table()) == values(reproduced, little_table())
 
 
 def _free(run):

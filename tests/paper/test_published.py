@@ -67,9 +67,9 @@ WRONG = {
 
 @pytest.mark.parametrize("claim", TRUE)
 def test_what_the_text_says_of_the_tables_is_right_except_where_noted(claim):
-    said, true = paper()["text"][claim], TRUE[claim]()
+    expected, true = paper()["text"][claim], TRUE[claim]()
     if claim in WRONG:
         assert true == pytest.approx(WRONG[claim])
-        assert abs(true - said) > 0.006
+        assert abs(true - expected) > 0.006
     else:
-        assert true == pytest.approx(said, abs=0.006)
+        assert true == pytest.approx(expected, abs=0.006)

@@ -21,50 +21,50 @@ def numbers(places, table):
     write([table], places, lambda table: "the command")
     data = json.loads((places.results / "little.json").read_text(encoding="utf-8"))
     for run in data["runs"].values():
-        for answer in run["answers"].values():
+        for run_result in run["answers"].values():
             for name in TIMES:
-                del answer[name]
+                del run_result[name]
     del data["made"]
     return data
 
 
-def copied(made, folder):
-    shutil.copytree(made.runs, folder / "runs")
-    shutil.copytree(made.results, folder / "results")
+def copied(reproduced, folder):
+    shutil.copytree(reproduced.runs, folder / "runs")
+    shutil.copytree(reproduced.results, folder / "results")
     return Places(folder / "runs", folder / "results")
 
 
-def test_what_is_answered_is_never_asked_again(made):
-    assert missing([little_table()], made, only_recorded=False) == []
+def test_what_is_answered_is_never_asked_again(reproduced):
+    assert missing([little_table()], reproduced, only_recorded=False) == []
 
 
-def test_answers_outlive_the_runs_they_came_from(made, tmp_path):
-    places = copied(made, tmp_path)
+def test_answers_outlive_the_runs_they_came_from(reproduced, tmp_path):
+    places = copied(reproduced, tmp_path)
     shutil.rmtree(places.runs)
     assert missing([little_table()], places, only_recorded=True) == []
-    assert numbers(places, little_table()) == numbers(made, little_table())
+    assert numbers(places, little_table()) == numbers(reproduced, little_table())
 
 
-def test_half_of_the_caches_deleted_gives_the_same_numbers(made, tmp_path):
-    places, table, chance = copied(made, tmp_path), little_table(), random.Random(0)
+def test_half_of_the_caches_deleted_gives_the_same_numbers(reproduced, tmp_path):
+    places, table, chance = copied(reproduced, tmp_path), little_table(), random.Random(0)
     before = numbers(places, table)
     (places.results / "little.json").unlink()  # which would tell what is deleted below
-    answers = sorted((places.results / "answers").rglob("*.json"))
+    run_results = sorted((places.results / "answers").rglob("*.json"))
     runs = sorted(places.runs.iterdir())
-    for file in chance.sample(answers, len(answers) // 2):
+    for file in chance.sample(run_results, len(run_results) // 2):
         file.unlink()
     for run in chance.sample(runs, len(runs) // 2):
         rounds = sorted((run / "rounds").iterdir())
-        for round in chance.sample(rounds[3:], 1) + rounds[4:]:  # stopped somewhere in the second half
-            shutil.rmtree(round, ignore_errors=True)
+        for fl_round in chance.sample(rounds[3:], 1) + rounds[4:]:  # stopped somewhere in the second half
+            shutil.rmtree(fl_round, ignore_errors=True)
     outcomes = reproduce([table], places)
     assert outcomes
     assert not any(outcome.errors for outcome in outcomes)
     assert numbers(places, table) == before
 
 
-def test_only_recorded_trains_nothing_and_leaves_half_trained_runs_alone(made, tmp_path):
-    places, table = copied(made, tmp_path), little_table()
+def test_only_recorded_trains_nothing_and_leaves_half_trained_runs_alone(reproduced, tmp_path):
+    places, table = copied(reproduced, tmp_path), little_table()
     shutil.rmtree(places.results)
     stopped, gone = sorted(places.runs.iterdir())[:2]
     shutil.rmtree(stopped / "rounds" / "0000000005")
@@ -77,8 +77,8 @@ def test_only_recorded_trains_nothing_and_leaves_half_trained_runs_alone(made, t
     assert len(runs) == 6
 
 
-def test_a_job_that_fails_is_told_and_the_others_go_on(made, tmp_path):
-    places, table = copied(made, tmp_path), little_table()
+def test_a_job_that_fails_is_told_and_the_others_go_on(reproduced, tmp_path):
+    places, table = copied(reproduced, tmp_path), little_table()
     shutil.rmtree(places.results)
     broken = sorted(places.runs.iterdir())[0]
     (broken / "run.json").write_text("{", encoding="utf-8")
@@ -102,8 +102,8 @@ def test_a_fault_in_a_worker_costs_its_own_job_only(places):
     assert len(numbers(places, table)["runs"]) == 2
 
 
-def test_a_run_under_a_wrong_name_is_refused(made, tmp_path):
-    places = copied(made, tmp_path)
+def test_a_run_under_a_wrong_name_is_refused(reproduced, tmp_path):
+    places = copied(reproduced, tmp_path)
     shutil.rmtree(places.results)
     one, other = sorted(places.runs.iterdir())[:2]
     shutil.rmtree(one)
@@ -112,15 +112,15 @@ def test_a_run_under_a_wrong_name_is_refused(made, tmp_path):
     assert "another experiment" in do(chain[0]).errors[RUN]
 
 
-def test_an_altered_answer_is_refused_by_name(made, tmp_path):
-    places = copied(made, tmp_path)
+def test_an_altered_answer_is_refused_by_name(reproduced, tmp_path):
+    places = copied(reproduced, tmp_path)
     file = next((places.results / "answers").rglob(f"{FACTS}.json"))
     file.write_text("{}", encoding="utf-8")
-    with pytest.raises(BadFile, match="delete it to ask again"):
+    with pytest.raises(BadFile, match="delete it to compute it again"):
         missing([little_table()], places, False)
 
 
-def test_marked_parts_of_a_page_are_made_new_and_the_rest_stays(made, tmp_path):
+def test_marked_parts_of_a_page_are_made_new_and_the_rest_stays(reproduced, tmp_path):
     file = tmp_path / "page.md"
     file.write_text("above\n<!-- begin: little -->\nold\n<!-- end: little -->\nbelow \\1\n", encoding="utf-8")
     refresh(file, {"little": "new \\1 text", "another": "nothing"})
@@ -130,25 +130,25 @@ def test_marked_parts_of_a_page_are_made_new_and_the_rest_stays(made, tmp_path):
     )
 
 
-def test_a_table_is_written_as_json_and_as_a_page(made):
-    data = numbers(made, little_table())
+def test_a_table_is_written_as_json_and_as_a_page(reproduced):
+    data = numbers(reproduced, little_table())
     assert len(data["runs"]) == 8
     for run in data["runs"].values():
         assert run["dataset"] == "Digits (scikit-learn)"
         assert len(run["test accuracy"]) == 5
-        assert all(len(answer["scores"]) == 5 for answer in run["answers"].values())
+        assert all(len(run_result["scores"]) == 5 for run_result in run["answers"].values())
         assert all(data["questions"][key]["settings"] for key in run["answers"])
-    assert all(slot["question"] in data["questions"] for slot in data["slots"] if slot["question"])
-    raw = json.loads((made.results / "little.json").read_text(encoding="utf-8"))
+    assert all(cell["question"] in data["questions"] for cell in data["slots"] if cell["question"])
+    raw = json.loads((reproduced.results / "little.json").read_text(encoding="utf-8"))
     assert {"machine", "python", "versions", "commit", "when"} <= raw["made"][0].keys()
-    text = (made.results / "little.md").read_text(encoding="utf-8")
+    text = (reproduced.results / "little.md").read_text(encoding="utf-8")
     assert "(2) [1.00]" in text
     assert "**digits** Digits (scikit-learn), mlp" in text
     assert "| not run" not in text
 
 
-def test_a_table_with_numbers_that_cannot_be_made_here_is_left_as_it_is(made, tmp_path):
-    places = copied(made, tmp_path)
+def test_a_table_with_numbers_that_cannot_be_made_here_is_left_as_it_is(reproduced, tmp_path):
+    places = copied(reproduced, tmp_path)
     write([little_table()], places, lambda table: "the command")
     record, text = places.results / "little.json", places.results / "little.md"
     data = json.loads(record.read_text(encoding="utf-8"))
@@ -157,27 +157,27 @@ def test_a_table_with_numbers_that_cannot_be_made_here_is_left_as_it_is(made, tm
     before = record.read_bytes(), text.read_bytes()
     page = tmp_path / "page.md"
     page.write_text("<!-- begin: little -->\nmany\n<!-- end: little -->\n", encoding="utf-8")
-    bereft = Places(tmp_path / "none", places.results, (page,))
+    records_only = Places(tmp_path / "none", places.results, (page,))
     shutil.rmtree(places.results / "answers")
-    assert write([little_table()], bereft, lambda table: "the command") == {}
+    assert write([little_table()], records_only, lambda table: "the command") == {}
     assert (record.read_bytes(), text.read_bytes()) == before
     assert "many" in page.read_text(encoding="utf-8")
     record.unlink()
-    assert write([little_table()], bereft, lambda table: "the command").keys() == {"little"}
+    assert write([little_table()], records_only, lambda table: "the command").keys() == {"little"}
     assert "many" not in page.read_text(encoding="utf-8")
 
 
-def test_a_torn_table_is_refused_by_name(made, tmp_path):
-    places = copied(made, tmp_path)
+def test_a_torn_table_is_refused_by_name(reproduced, tmp_path):
+    places = copied(reproduced, tmp_path)
     (places.results / "little.json").write_text('{"slots": [{"row": 1}]}', encoding="utf-8")
-    with pytest.raises(BadFile, match=r"little\.json is not as a table is kept"):
+    with pytest.raises(BadFile, match=r"little\.json is not a valid table record"):
         write([little_table()], places, lambda table: "the command")
 
 
-def test_claims_are_made_new_only_from_all_the_tables_they_compare(made, tmp_path):
+def test_claims_are_made_new_only_from_all_the_tables_they_compare(reproduced, tmp_path):
     page = tmp_path / "page.md"
     page.write_text("<!-- begin: claims -->\nall of them\n<!-- end: claims -->\n", encoding="utf-8")
-    write([little_table()], Places(made.runs, made.results, (page,)), lambda table: "the command")
+    write([little_table()], Places(reproduced.runs, reproduced.results, (page,)), lambda table: "the command")
     assert "all of them" in page.read_text(encoding="utf-8")
 
 
@@ -190,7 +190,7 @@ def test_the_command_says_which_tables_it_left_and_what_to_do(tmp_path):
     record.write_text(json.dumps(data), encoding="utf-8")
     result = CliRunner().invoke(app, ask)
     assert isinstance(result.exception, BadSetting)
-    assert "numbers that these seeds and runs do not give: table4.json" in str(result.exception)
+    assert "numbers that these seeds and runs do not provide: table4.json" in str(result.exception)
     assert json.loads(record.read_text(encoding="utf-8")) == data
 
 
@@ -200,19 +200,21 @@ def test_the_command_trains_nothing_where_only_recorded_runs_are_wanted(tmp_path
         ["table4", "--only-recorded", "--runs", str(tmp_path / "none"), "--results", str(tmp_path / "r")],
     )
     assert result.exit_code == 0, result.output
-    assert "0 of 48 places filled" in result.output
+    assert "0 of 48 cells filled" in result.output
     assert "not run [0.40]" in (tmp_path / "r" / "table4.md").read_text(encoding="utf-8")
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.parametrize(("arguments", "told"), [(["table7"], "tables are table1"), (["all", "--seeds", "0"], "seeds")])
-def test_the_command_refuses_what_it_does_not_know(arguments, told):
+@pytest.mark.parametrize(
+    ("arguments", "expected"), [(["table7"], "tables are table1"), (["all", "--seeds", "0"], "seeds")]
+)
+def test_the_command_refuses_what_it_does_not_know(arguments, expected):
     result = CliRunner().invoke(app, [*arguments])
     assert isinstance(result.exception, BadSetting)
-    assert told in str(result.exception)
+    assert expected in str(result.exception)
 
 
-def test_a_run_is_recorded_when_its_last_round_is(made):
-    run = next(little_table().runs(little_table().slots[0]))
-    assert recorded(run, made.runs)
-    assert not recorded(type(run)(**{**run.to_json(), "seed": 9}), made.runs)
+def test_a_run_is_recorded_when_its_last_round_is(reproduced):
+    run = next(little_table().runs(little_table().cells[0]))
+    assert recorded(run, reproduced.runs)
+    assert not recorded(type(run)(**{**run.to_json(), "seed": 9}), reproduced.runs)

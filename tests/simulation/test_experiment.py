@@ -62,7 +62,7 @@ def test_values_that_mean_nothing_are_refused(changes, message):
 
 
 def test_an_unknown_field_is_named():
-    with pytest.raises(BadSetting, match="an experiment has no 'colour'"):
+    with pytest.raises(BadSetting, match="an experiment has no field 'colour'"):
         Experiment.from_json({"colour": "blue"})
 
 

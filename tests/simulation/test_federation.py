@@ -24,8 +24,13 @@ def fingerprint(model):
 
 def fingerprints(rounds):
     return [
-        (round.number, fingerprint(round.end), {c: fingerprint(m) for c, m in round.local.items()}, dict(round.metrics))
-        for round in rounds
+        (
+            fl_round.number,
+            fingerprint(fl_round.end),
+            {c: fingerprint(m) for c, m in fl_round.local.items()},
+            dict(fl_round.metrics),
+        )
+        for fl_round in rounds
     ]
 
 
@@ -48,16 +53,16 @@ def test_another_seed_gives_other_rounds():
 
 def test_rounds_connect_and_keep_their_arrays_when_training_goes_on():
     shown = list(federate(Experiment(**SMALL)))
-    assert [round.number for round in shown] == [1, 2, 3]
+    assert [fl_round.number for fl_round in shown] == [1, 2, 3]
     for before, after in itertools.pairwise(shown):
         assert fingerprint(before.end) == fingerprint(after.start)
-    assert len({fingerprint(round.local[0]) for round in shown}) == 3
+    assert len({fingerprint(fl_round.local[0]) for fl_round in shown}) == 3
 
 
 def test_plain_averaging_is_the_mean_of_the_uploads():
-    for round in federate(Experiment(**SMALL)):
-        for name, array in round.end.items():
-            expected = np.mean([model[name].astype(np.float64) for model in round.local.values()], axis=0)
+    for fl_round in federate(Experiment(**SMALL)):
+        for name, array in fl_round.end.items():
+            expected = np.mean([model[name].astype(np.float64) for model in fl_round.local.values()], axis=0)
             np.testing.assert_allclose(array, expected, atol=1e-7)
 
 
@@ -73,42 +78,42 @@ def test_averaging_by_samples_weighs_by_what_each_client_holds():
 
 
 def test_pruned_aggregation_moves_each_parameter_by_whole_votes():
-    for round in federate(Experiment(aggregation="pruned", step=0.05, **SMALL)):
-        for name, start in round.start.items():
-            moved = (round.end[name] - start).astype(np.float64) / (0.05 / 5)
+    for fl_round in federate(Experiment(aggregation="pruned", step=0.05, **SMALL)):
+        for name, start in fl_round.start.items():
+            moved = (fl_round.end[name] - start).astype(np.float64) / (0.05 / 5)
             np.testing.assert_allclose(moved, np.round(moved), atol=1e-4)
             assert np.abs(moved).max() <= 5.001
 
 
 def test_sparse_aggregation_is_uniform_and_moves_no_more_than_the_kept_share_of_each_client():
-    for round in federate(Experiment(aggregation="sparse", weighting="samples", setting="quantity", **SMALL)):
-        assert set(round.weights.values()) == {1.0}
-        for name, start in round.start.items():
-            moved = np.count_nonzero(round.end[name] != start)
+    for fl_round in federate(Experiment(aggregation="sparse", weighting="samples", setting="quantity", **SMALL)):
+        assert set(fl_round.weights.values()) == {1.0}
+        for name, start in fl_round.start.items():
+            moved = np.count_nonzero(fl_round.end[name] != start)
             assert 0 < moved <= 5 * max(1, int(start.size * 0.1))
 
 
 def test_a_share_of_the_clients_takes_part_and_everyone_does_in_the_long_run():
     shown = list(federate(Experiment(participation=0.4, **{**SMALL, "rounds": 12, "steps": 1})))
-    assert {len(round.clients) for round in shown} == {2}
-    assert set().union(*(round.clients for round in shown)) == set(range(5))
-    assert len({round.clients for round in shown}) > 3
+    assert {len(fl_round.clients) for fl_round in shown} == {2}
+    assert set().union(*(fl_round.clients for fl_round in shown)) == set(range(5))
+    assert len({fl_round.clients for fl_round in shown}) > 3
 
 
 def test_training_improves_the_model_and_coast_finds_the_planted_order():
     federation = Federation(Experiment(rounds=25, batch=16, learning_rate=0.005, augment=False))
     assessor = CoAst()
     accuracies = []
-    for round in federation:
-        assessor.observe(round)
-        accuracies.append(round.metrics["test accuracy"])
+    for fl_round in federation:
+        assessor.observe(fl_round)
+        accuracies.append(fl_round.metrics["test accuracy"])
     assert accuracies[-1] > 0.93 > accuracies[0]
-    assert assessor.assessment().spearman(federation.truth) > 0.85
+    assert assessor.assessment().spearman(federation.ground_truth) > 0.85
 
 
 def test_settings_without_an_order_plant_no_truth():
-    assert Federation(Experiment(setting="label-skew", **SMALL)).truth is None
-    assert Federation(Experiment(setting="mask", **SMALL)).truth == {0: 5.0, 1: 4.0, 2: 3.0, 3: 2.0, 4: 1.0}
+    assert Federation(Experiment(setting="label-skew", **SMALL)).ground_truth is None
+    assert Federation(Experiment(setting="mask", **SMALL)).ground_truth == {0: 5.0, 1: 4.0, 2: 3.0, 3: 2.0, 4: 1.0}
 
 
 def test_the_threads_of_the_caller_are_left_as_they_were():
@@ -123,11 +128,11 @@ def test_the_threads_of_the_caller_are_left_as_they_were():
 
 def test_batch_norm_statistics_are_buffers_and_belong_to_the_pruned_weights():
     experiment = Experiment(model="resnet18", aggregation="pruned", clients=2, **{**SMALL, "rounds": 1})
-    (round,) = federate(experiment)
-    buffers = {entry.name for entry in round.schema().entries if not entry.trainable}
+    (fl_round,) = federate(experiment)
+    buffers = {entry.name for entry in fl_round.schema().entries if not entry.trainable}
     assert "stem.norm.running_mean" in buffers
-    averaged = np.mean([model["stem.norm.running_mean"] for model in round.local.values()], axis=0)
-    assert not np.allclose(round.end["stem.norm.running_mean"], averaged)
+    averaged = np.mean([model["stem.norm.running_mean"] for model in fl_round.local.values()], axis=0)
+    assert not np.allclose(fl_round.end["stem.norm.running_mean"], averaged)
 
 
 def test_data_of_ones_own_take_the_place_of_the_named_ones():
@@ -136,7 +141,7 @@ def test_data_of_ones_own_take_the_place_of_the_named_ones():
     own = Dataset("own", "my own", images, labels, images, labels, classes=("a", "b", "c"))
     federation = Federation(Experiment(dataset="own", setting="even", clients=3, **SMALL), dataset=own)
     assert federation.data.title == "my own"
-    assert [round.local[2]["hidden.weight"].shape for round in federation] == [(32, 9 * 9 * 2)] * 3
+    assert [fl_round.local[2]["hidden.weight"].shape for fl_round in federation] == [(32, 9 * 9 * 2)] * 3
 
 
 def test_no_workers_at_all_is_refused():

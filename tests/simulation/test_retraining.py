@@ -10,7 +10,7 @@ from fedcoast import BadFile, BadSetting
 from fedcoast.simulation.datasets import load
 from fedcoast.simulation.experiment import Experiment
 from fedcoast.simulation.federation import Federation
-from fedcoast.simulation.retraining import retrained_worths, retraining_shapley
+from fedcoast.simulation.retraining import retrained_utilities, retraining_shapley
 from fedcoast.simulation.utility import utility_for
 from federations import bits
 
@@ -20,32 +20,32 @@ SMALL = Experiment(setting="noise", clients=2, rounds=2, steps=6, batch=16, augm
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory):
     file = tmp_path_factory.mktemp("retraining") / "worths.json"
-    retrained_worths(SMALL, file)
+    retrained_utilities(SMALL, file)
     return file
 
 
 def test_the_worth_of_everybody_is_that_of_the_federation_and_of_nobody_that_of_the_first_model(kept):
-    worths = retrained_worths(SMALL, kept)
+    utilities = retrained_utilities(SMALL, kept)
     rounds = list(Federation(SMALL))
     utility = utility_for({"experiment": SMALL.to_json()})
-    assert worths[0b11] == utility(rounds[-1].end)
-    assert worths[0b00] == utility(rounds[0].start)
-    assert len(set(worths.tolist())) == 4
+    assert utilities[0b11] == utility(rounds[-1].end)
+    assert utilities[0b00] == utility(rounds[0].start)
+    assert len(set(utilities.tolist())) == 4
 
 
 def test_values_add_up_to_what_training_gained(kept):
-    worths, values = retrained_worths(SMALL, kept), retraining_shapley(SMALL, kept)
+    utilities, values = retrained_utilities(SMALL, kept), retraining_shapley(SMALL, kept)
     assert set(values) == {0, 1}
-    assert sum(values.values()) == pytest.approx(worths[-1] - worths[0])
+    assert sum(values.values()) == pytest.approx(utilities[-1] - utilities[0])
     from_zero = retraining_shapley(SMALL, kept, empty="zero")
-    assert from_zero[0] - values[0] == pytest.approx(from_zero[1] - values[1]) == pytest.approx(worths[0] / 2)
+    assert from_zero[0] - values[0] == pytest.approx(from_zero[1] - values[1]) == pytest.approx(utilities[0] / 2)
 
 
 def test_what_was_kept_is_not_trained_again(kept, tmp_path, monkeypatch):
     data = json.loads(kept.read_text())
     data["worths"] = data["worths"][:3]
     (tmp_path / "part.json").write_text(json.dumps(data))
-    trained, told = [], []
+    trained, expected = [], []
 
     class Watched(Federation):
         def __init__(self, *given, **options):
@@ -53,32 +53,34 @@ def test_what_was_kept_is_not_trained_again(kept, tmp_path, monkeypatch):
             super().__init__(*given, **options)
 
     monkeypatch.setattr("fedcoast.simulation.retraining.Federation", Watched)
-    again = retrained_worths(SMALL, tmp_path / "part.json", progress=lambda done, wanted: told.append((done, wanted)))
+    again = retrained_utilities(
+        SMALL, tmp_path / "part.json", progress=lambda done, wanted: expected.append((done, wanted))
+    )
     assert trained == [frozenset({0, 1})]
-    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
-    np.testing.assert_array_equal(again, retrained_worths(SMALL, kept))
+    assert expected == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    np.testing.assert_array_equal(again, retrained_utilities(SMALL, kept))
     assert json.loads((tmp_path / "part.json").read_text()) == json.loads(kept.read_text())
 
 
 def test_a_file_of_another_experiment_utility_or_dataset_is_refused(kept, tmp_path):
-    with pytest.raises(BadFile, match="is of another experiment"):
-        retrained_worths(replace(SMALL, seed=1), kept)
-    with pytest.raises(BadFile, match="is of another utility: loss on 360 test images"):
-        retrained_worths(SMALL, kept, measure="accuracy")
-    with pytest.raises(BadFile, match=r"is of another dataset: Digits \(scikit-learn\)"):
-        retrained_worths(SMALL, kept, dataset=replace(load("digits"), title="my own"))
+    with pytest.raises(BadFile, match="belongs to another experiment"):
+        retrained_utilities(replace(SMALL, seed=1), kept)
+    with pytest.raises(BadFile, match="belongs to another utility: loss on 360 test images"):
+        retrained_utilities(SMALL, kept, measure="accuracy")
+    with pytest.raises(BadFile, match=r"belongs to another dataset: Digits \(scikit-learn\)"):
+        retrained_utilities(SMALL, kept, dataset=replace(load("digits"), title="my own"))
     (tmp_path / "else.json").write_text("{}")
-    with pytest.raises(BadFile, match="holds no retraining"):
-        retrained_worths(SMALL, tmp_path / "else.json")
+    with pytest.raises(BadFile, match="is not a retraining file"):
+        retrained_utilities(SMALL, tmp_path / "else.json")
     torn = {**json.loads(kept.read_text()), "worths": [{"clients": 3}]}
     (tmp_path / "torn.json").write_text(json.dumps(torn))
-    with pytest.raises(BadFile, match="it was altered"):
-        retrained_worths(SMALL, tmp_path / "torn.json")
+    with pytest.raises(BadFile, match="it has been altered"):
+        retrained_utilities(SMALL, tmp_path / "torn.json")
 
 
 def test_many_clients_are_refused_unless_forced():
     with pytest.raises(BadSetting, match=r"11 clients need 2\^11 = 2,048 trainings"):
-        retrained_worths(replace(SMALL, clients=11))
+        retrained_utilities(replace(SMALL, clients=11))
 
 
 def test_nobody_is_worth_the_first_model_or_zero():
@@ -92,8 +94,8 @@ def test_only_some_clients_train_and_those_as_they_would_have_in_the_first_round
     assert bits(some.local[1]) == bits(everybody.local[1])
     assert bits(some.end) == bits(some.local[1])
     drawn = [
-        round.clients
-        for round in Federation(replace(SMALL, clients=5, participation=0.5, rounds=3), only=frozenset({0, 2, 4}))
+        fl_round.clients
+        for fl_round in Federation(replace(SMALL, clients=5, participation=0.5, rounds=3), only=frozenset({0, 2, 4}))
     ]
     assert all(len(clients) == 2 and set(clients) <= {0, 2, 4} for clients in drawn)
 

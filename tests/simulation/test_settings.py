@@ -164,8 +164,8 @@ def test_settings_plant_an_order_exactly_where_there_is_one() -> None:
         assert setting.name == name
         assert setting.description
         expected = (5.0, 4.0, 3.0, 2.0, 1.0) if name in ORDERED else None
-        assert setting.planted(5) == expected
-    assert SETTINGS["noise"].planted(2) == (2.0, 1.0)
+        assert setting.ground_truth(5) == expected
+    assert SETTINGS["noise"].ground_truth(2) == (2.0, 1.0)
 
 
 @pytest.mark.parametrize(("clients", "shares"), [(5, (0, 0.2, 0.4, 0.6, 0.8)), (2, (0, 0.8)), (3, (0, 0.4, 0.8))])

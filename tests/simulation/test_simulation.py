@@ -39,8 +39,8 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, aggregat
     class Stopped(Exception):
         pass
 
-    def stop(round):
-        if round.number == stopped_after:
+    def stop(fl_round):
+        if fl_round.number == stopped_after:
             raise Stopped
 
     with pytest.raises(Stopped):
@@ -64,7 +64,7 @@ def test_the_folder_says_which_experiment_it_is_and_what_was_planted(tmp_path):
     facts = read_about(tmp_path)
     assert experiment_of(facts) == SMALL
     assert facts["planted"][0] == {"client": {"name": "0", "type": "int"}, "value": 5.0}
-    assert all("test accuracy" in round.metrics for round in replay(tmp_path))
+    assert all("test accuracy" in fl_round.metrics for fl_round in replay(tmp_path))
 
 
 def test_another_experiment_does_not_go_into_the_same_folder(tmp_path):
@@ -74,7 +74,7 @@ def test_another_experiment_does_not_go_into_the_same_folder(tmp_path):
 
 
 def test_a_folder_of_somebody_else_has_no_experiment():
-    with pytest.raises(BadFile, match="does not say which experiment"):
+    with pytest.raises(BadFile, match="does not name its experiment"):
         experiment_of({})
 
 
@@ -82,12 +82,12 @@ def test_a_folder_of_somebody_else_has_no_experiment():
 def test_ballots_alone_give_coast_the_same_credits_in_a_tenth_of_the_room(tmp_path, settings):
     experiment = dataclasses.replace(SMALL, model="convnet", batch=2, clients=3)
     simulate(Federation(experiment), tmp_path / "models")
-    simulate(Federation(experiment), tmp_path / "ballots", pruned=experiment.keep)
+    simulate(Federation(experiment), tmp_path / "ballots", ballot_keep=experiment.keep)
     answers = []
     for name in ("models", "ballots"):
         assessor = CoAst(**settings)
-        for round in replay(tmp_path / name):
-            assessor.observe(round)
+        for fl_round in replay(tmp_path / name):
+            assessor.observe(fl_round)
         answers.append(assessor.assessment())
     assert answers[0] == answers[1]
     sizes = [sum(f.stat().st_size for f in (tmp_path / n).rglob("client-*")) for n in ("models", "ballots")]
@@ -95,7 +95,7 @@ def test_ballots_alone_give_coast_the_same_credits_in_a_tenth_of_the_room(tmp_pa
 
 
 def test_what_ballots_cannot_tell_is_refused(tmp_path):
-    simulate(Federation(SMALL), tmp_path, pruned=0.1)
+    simulate(Federation(SMALL), tmp_path, ballot_keep=0.1)
     for settings in ({"target": "update"}, {"target": "parameters"}, {"keep": 0.2}):
         with pytest.raises(ValueError, match=r"holds ballots of keep=0\.1 only"):
             CoAst(**settings).observe(next(replay(tmp_path)))
@@ -124,11 +124,11 @@ def test_control_c_leaves_a_readable_folder_that_the_same_command_finishes(tmp_p
     assert process.returncode == 130
     assert b"Traceback" not in errors
     (folder,) = tmp_path.iterdir()
-    finished = [round.number for round in replay(folder)]
+    finished = [fl_round.number for fl_round in replay(folder)]
     assert 3 <= len(finished) < 40
     again = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert again.returncode == 0, again.stderr
-    assert [round.number for round in replay(folder)] == list(range(1, 41))
+    assert [fl_round.number for fl_round in replay(folder)] == list(range(1, 41))
     assert "Spearman" in again.stdout
 
 

@@ -30,14 +30,14 @@ def utility(run):
 
 def test_it_is_the_loss_and_accuracy_that_the_run_recorded(run, utility):
     accuracy = utility_for(read_about(run), "accuracy")
-    for round in replay(run):
-        assert utility(round.end) == pytest.approx(-round.metrics["test loss"], rel=1e-9)
-        assert accuracy(round.end) == round.metrics["test accuracy"]
+    for fl_round in replay(run):
+        assert utility(fl_round.end) == pytest.approx(-fl_round.metrics["test loss"], rel=1e-9)
+        assert accuracy(fl_round.end) == fl_round.metrics["test accuracy"]
 
 
 def test_threads_answer_as_one_does_and_leave_torch_as_it_was(run, utility):
     before = torch.get_num_threads()
-    models = [model for round in replay(run) for model in (round.start, *round.local.values())]
+    models = [model for fl_round in replay(run) for model in (fl_round.start, *fl_round.local.values())]
     alone = [utility(model) for model in models]
     found = {}
 
@@ -57,8 +57,8 @@ def test_an_assessor_gets_the_same_from_one_worker_and_from_two(run, utility):
     answers = []
     for workers in (1, 2):
         assessor = Shapley(Evaluator(utility, workers=workers))
-        for round in replay(run):
-            assessor.observe(round)
+        for fl_round in replay(run):
+            assessor.observe(fl_round)
         answers.append(assessor.assessment())
     assert answers[0] == answers[1]
     assert utility.workers >= 1
@@ -112,11 +112,11 @@ def test_options_that_mean_nothing_are_refused(run, options, message):
 
 
 def test_a_run_that_is_not_of_the_lab_has_no_utility():
-    with pytest.raises(BadFile, match="does not say which experiment it is"):
+    with pytest.raises(BadFile, match="does not name its experiment"):
         utility_for({})
 
 
 def test_a_run_on_other_data_wants_them(run):
     about = {**read_about(run), "dataset": "My own digits"}
-    with pytest.raises(BadSetting, match="trained on 'My own digits', and this would judge it on 'Digits"):
+    with pytest.raises(BadSetting, match="trained on 'My own digits', but the data given are 'Digits"):
         utility_for(about)

@@ -1,4 +1,4 @@
-"""`fedcoast data`: which datasets are here, get one, check one. Results on stdout, progress on stderr."""
+"""`fedcoast data`: list, fetch and check datasets. Results go to stdout, progress to stderr."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,7 +7,7 @@ import typer
 
 from fedcoast.simulation import datasets
 
-app = typer.Typer(no_args_is_help=True, help="List, get and check the lab's datasets.")
+app = typer.Typer(no_args_is_help=True, help="List, fetch and check the lab's datasets.")
 
 Name = Annotated[str, typer.Argument(show_default=False)]
 NAMES = f"NAME is one of: {', '.join(datasets.NAMES)}."
@@ -19,7 +19,7 @@ Root = Annotated[
 
 @app.command("list")
 def list_(root: Root = None) -> None:
-    """Which datasets there are, and where."""
+    """List the datasets and where they are."""
     for line in datasets.available(root):
         typer.echo(f"{line.name:<14} {line.state:<11} {line.title:<28} {line.where}")
 
@@ -28,12 +28,12 @@ def list_(root: Root = None) -> None:
 def get(name: Name, root: Root = None) -> None:
     """Fetch a dataset, checked against its published checksum."""
     place = datasets.fetch(name, root)
-    typer.echo(f"{name}: {place or 'comes with scikit-learn, nothing to fetch'}")
+    typer.echo(f"{name}: {place or 'part of scikit-learn, nothing to fetch'}")
 
 
 @app.command(epilog=NAMES)
 def check(name: Name, root: Root = None) -> None:
-    """Compare your copy with the published files; the exit code is 1 if any is absent or differs."""
+    """Compare your copy with the published files; the exit code is 1 if any is missing or differs."""
     rows = datasets.check(name, root)
     for row in rows:
         typer.echo(f"{row.status:<10} {row.file}: {row.detail}")

@@ -17,20 +17,20 @@ from fedcoast.rounds.unmoved import Shares, with_unmoved
 if TYPE_CHECKING:
     from fedcoast.simulation.federation import Federation
 
-app = typer.Typer(no_args_is_help=True, help="What the lab's federations are made of.")
+app = typer.Typer(no_args_is_help=True, help="Build and inspect the lab's federations.")
 
-Seed = Annotated[int, typer.Option(help="The one number every random choice comes from.")]
+Seed = Annotated[int, typer.Option(help="Seed of every random choice.")]
 Dataset = Annotated[str, typer.Option(help="digits, cifar10, cifar100, stl10 or fashion-mnist.")]
 Setting = Annotated[str, typer.Option(help="How the clients differ: quantity, noise, resolution, mask, …")]
-Clients = Annotated[int, typer.Option(help="How many; client 0 is the best.")]
+Clients = Annotated[int, typer.Option(help="Number of clients; client 0 is the best.")]
 
 
 def demo(
     seed: Seed = 0,
     file: Annotated[Path, typer.Option("--out", help="Where the report goes.")] = Path("runs/demo.html"),
 ) -> None:
-    """Train a small federation with a planted truth, let CoAst find it, and write a report."""
-    _need_the_lab()
+    """Train a small federation with a known true order, rank it with CoAst, and write a report."""
+    _require_lab()
     require("plotly", extra="report")
     from fedcoast.reports.assess_rounds import assess_rounds
     from fedcoast.reports.forms import write
@@ -39,31 +39,31 @@ def demo(
     from fedcoast.simulation.simulation import about
 
     federation = Federation(preset("quick", "digits", "mlp", setting="noise", seed=seed))
-    experiment, truth, accuracy = federation.experiment, federation.truth, list[float]()
+    experiment, truth, accuracy = federation.experiment, federation.ground_truth, list[float]()
     err().print(
         f"Training {experiment.clients} clients for {experiment.rounds} rounds on {federation.data.title};"
         " each client's images are noisier than the one before's."
     )
     with progress(experiment.rounds) as bar:
 
-        def tell(fl_round: Round) -> None:
+        def on_round(fl_round: Round) -> None:
             accuracy.append(fl_round.metrics["test accuracy"])
             bar(_progress_line(fl_round))
 
         data = assess_rounds(
-            with_unmoved(federation), on_round=tell, truth=truth, facts=about(federation), title="The demo"
+            with_unmoved(federation), on_round=on_round, truth=truth, facts=about(federation), title="The demo"
         )
     show(data.assessment, truth)
     out().print(
-        f"The shared model gets {accuracy[-1]:.1%} of the test digits right; the scores saw no test data.\n"
+        f"The shared model classifies {accuracy[-1]:.1%} of the test digits correctly; the scores used no test data.\n"
         "A score counts how often a client's votes (the signs of its largest updates) pointed where the shared model"
-        " then moved, less how often they pointed the other way, and less half of that for where it came from: who"
-        " leads gets more than who follows. An idle client would have 0.\n"
-        "Clients were ranked by these scores alone; the planted rank says how clean their images really were."
+        " then moved, minus how often they pointed the other way, minus half of the same for its past movement:"
+        " clients that merely repeat the recent direction are discounted. An idle client would score 0.\n"
+        "Clients were ranked by these scores alone; the planted rank is the true one, by how clean their images are."
     )
     print_sentence(data.health.warning(printable))
     write(data, file)
-    out().print(f"How sure that is, and what each would get: {file}", soft_wrap=True)
+    out().print(f"Uncertainty and rewards are in the report: {file}", soft_wrap=True)
 
 
 def simulate(
@@ -72,23 +72,23 @@ def simulate(
     setting: Setting = "noise",
     aggregation: Annotated[
         Literal["fedavg", "pruned", "sparse", "fedavgm", "fedadam"],
-        typer.Option(help="How the server puts uploads together."),
+        typer.Option(help="How the server aggregates uploads."),
     ] = "fedavg",
     preset: Annotated[Literal["quick", "long", "paper"], typer.Option(help="How much training.")] = "quick",
     clients: Clients = 5,
-    rounds: Annotated[int | None, typer.Option(help="Instead of the preset's.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="Number of rounds (default: the preset's).")] = None,
     participation: Annotated[float, typer.Option(help="Share of the clients drawn for each round.")] = 1.0,
-    weighting: Annotated[Literal["uniform", "samples"], typer.Option(help="Of the mean.")] = "uniform",
+    weighting: Annotated[Literal["uniform", "samples"], typer.Option(help="Weights of the mean.")] = "uniform",
     seed: Seed = 0,
-    runs: Annotated[Path, typer.Option("--out", help="The folder that run folders go to.")] = Path("runs"),
+    runs: Annotated[Path, typer.Option("--out", help="The folder for run folders.")] = Path("runs"),
     record: Annotated[
-        Literal["models", "ballots"], typer.Option(help="Whole uploads, or only what CoAst needs (a sixteenth).")
+        Literal["models", "ballots"], typer.Option(help="Record whole uploads, or only what CoAst needs (a sixteenth).")
     ] = "models",
-    workers: Annotated[int, typer.Option(help="Processes that train clients; 0 is one a core.")] = 0,
+    workers: Annotated[int, typer.Option(help="Processes that train clients; 0 is one per core.")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda, …")] = "cpu",
 ) -> None:
-    """Train a federation of the lab into a run folder; the same command goes on where it was stopped."""
-    _need_the_lab()
+    """Train a federation into a run folder; after an interruption the same command resumes it."""
+    _require_lab()
     from fedcoast.simulation.federation import Federation
     from fedcoast.simulation.presets import preset as sized
     from fedcoast.simulation.simulation import simulate
@@ -110,7 +110,7 @@ def simulate(
         simulate(
             federation,
             folder,
-            pruned=experiment.keep if record == "ballots" else None,
+            ballot_keep=experiment.keep if record == "ballots" else None,
             on_round=lambda fl_round: bar(_progress_line(fl_round)),
         )
     _summarise(federation, folder)
@@ -127,7 +127,7 @@ def _summarise(federation: "Federation", folder: Path) -> None:
         assessor.observe(fl_round)
         shares[fl_round.number] = fl_round.unmoved
         accuracy = fl_round.metrics["test accuracy"]
-    show(assessor.assessment(), federation.truth)
+    show(assessor.assessment(), federation.ground_truth)
     out().print(f"Test accuracy of the shared model after round {assessor.last_round}: {accuracy:.3f}")
     print_sentence(health_of(folder, shares).line(printable))
     out().print(f"Recorded in {folder}", soft_wrap=True)
@@ -138,26 +138,26 @@ def _progress_line(fl_round: Round) -> str:
 
 
 @app.command()
-def sheet(
+def samples(
     dataset: Dataset = "cifar10",
     setting: Setting = "noise",
     clients: Clients = 5,
     seed: Seed = 0,
-    file: Annotated[Path | None, typer.Option("--out", help="The PNG (DATASET-SETTING.png if not given).")] = None,
+    file: Annotated[Path | None, typer.Option("--out", help="The PNG file (default: DATASET-SETTING.png).")] = None,
 ) -> None:
-    """Draw samples as each client sees them."""
-    _need_the_lab()
+    """Draw sample images as each client sees them."""
+    _require_lab()
     from fedcoast.simulation.datasets import load
+    from fedcoast.simulation.sample_grid import sample_grid, save
     from fedcoast.simulation.settings import setting_named
-    from fedcoast.simulation.sheet import save, sheet
 
     target = file or Path(f"{dataset}-{setting}.png")
     if target.suffix.lower() != ".png":
-        raise BadSetting(f"a sheet is a PNG; got {target.name!r}")
-    save(sheet(load(dataset).train_images, setting_named(setting), clients, seed), target)
+        raise BadSetting(f"the sample grid is written as PNG; got {target.name!r}")
+    save(sample_grid(load(dataset).train_images, setting_named(setting), clients, seed), target)
     typer.echo(str(target))
 
 
-def _need_the_lab() -> None:
+def _require_lab() -> None:
     for module in ("torch", "sklearn"):
         require(module, extra="lab")

@@ -1,8 +1,8 @@
-"""What can happen to a batch of images: pure functions on tensors of shape (batch, channels, height, width).
+"""Augmentation and degradation of images: pure functions on tensors of shape (batch, channels, height, width).
 
-Every function returns a new tensor (or the very input where nothing happens), draws its own chance for every
-sample from the generator it is given, and works on the whole batch at once: this code sits inside the
-training loop, where a loop over samples would cost more than training a small network.
+Every function returns a new tensor (or the input itself where nothing changes), draws random numbers per sample from
+the given generator, and works on the whole batch at once: this code runs inside the training loop, where a loop over
+samples would cost more than training a small network.
 
 The last functions are the paper's degradations, by severity s: 0 is untouched, 4 the worst client.
 """
@@ -65,7 +65,7 @@ def blur(images: Tensor, kernel: int, sigma: float) -> Tensor:
     height, width = images.shape[2:]
     across = _blur_matrix(width, kernel, sigma, images)
     down = _blur_matrix(height, kernel, sigma, images)
-    # As matrix products, not convolutions: on a CPU some twenty times faster for images of up to 96 pixels.
+    # As matrix products, not convolutions: on a CPU about twenty times faster for images of up to 96 pixels.
     return down @ (images @ across.T)
 
 
@@ -88,7 +88,7 @@ def erase(images: Tensor, low: float, high: float, generator: torch.Generator) -
     The rules of torchvision's RandomErasing: aspect ratio log-uniform in [0.3, 3.3], up to ten tries until
     the rectangle is smaller than the image both ways; if none is, about one image in 10,000 at 40–60 %, the
     image is left alone. Unlike there, a rectangle covers at least one pixel, so that a mild mask on a tiny
-    image is still a mask.
+    image still masks something.
     """
     if not 0 < low <= high < 1:
         raise BadSetting(f"the erased share must satisfy 0 < low <= high < 1; got {low} and {high}")
@@ -137,7 +137,7 @@ def noise_level(severity: Fraction) -> tuple[float, float]:
 def blur_size(severity: Fraction) -> tuple[int, float]:
     """Kernel and σ of the blur: 2·max(1, round(s)) + 1 and 1 + 0.4·s.
 
-    Rounding alone would leave client 1 of ten unblurred and tied with client 0; hence the max.
+    Rounding alone would leave client 1 of ten unblurred and tied with client 0, hence the max.
     """
     return 2 * max(1, math.floor(severity + Fraction(1, 2))) + 1, 1 + 0.4 * float(severity)
 

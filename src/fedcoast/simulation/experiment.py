@@ -1,4 +1,4 @@
-"""An experiment: everything that decides what a federation does, in one frozen record with one name."""
+"""An experiment: everything that determines a federation, in one frozen record with one name."""
 
 import hashlib
 import json
@@ -19,12 +19,12 @@ class Experiment:
     aggregation    "fedavg" (the mean), "pruned" (CoAst's in-loop rule), "sparse" (the same without clipping: the mean
                    of the largest raw updates), "fedavgm" or "fedadam" (server optimisers)
     weighting      of the mean: "uniform" or by "samples"; pruned and sparse aggregation are always uniform
-    keep, step     of pruned aggregation: the share that votes (r), how far a vote moves (α) or "avg"; sparse has keep
+    keep, step     of pruned aggregation: the share that votes (r), how far a vote moves (α) or "avg"; sparse uses keep
     server_rate    learning rate of the server optimisers
     participation  share of the clients drawn for each round
     epochs         passes over the client's own data in each round; 0.5 is every second sample
     steps          if given, instead of epochs: batches in each round, drawn from the whole shard
-    tests          test images that the model is judged on after each round; None is all of them
+    tests          test images used to evaluate the model after each round; None uses all
     schedule       of the local learning rate over the rounds: "constant" or "cosine" (down to a hundredth)
     precision      of the clients' forward and backward passes: "float32", or "bfloat16" (autocast; weights, optimiser
                    and uploads stay float32), which is faster where the processor multiplies bfloat16 itself
@@ -70,7 +70,7 @@ class Experiment:
         _check(isinstance(self.seed, int) and self.seed >= 0, "seed", "an integer of at least 0", self)
 
     def to_json(self) -> dict[str, Any]:
-        """All fields; those in `ADDED_LATER` only where they differ, so that earlier runs keep their names."""
+        """All fields; those in `ADDED_LATER` only where not at their default, so that earlier runs keep their names."""
         values = dict(vars(self))
         for name, default in ADDED_LATER.items():
             if values[name] == default:
@@ -80,13 +80,13 @@ class Experiment:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Experiment":
         known = {field.name for field in fields(cls)}
-        if strangers := sorted(data.keys() - known):
-            raise BadSetting(f"an experiment has no {strangers[0]!r}; it has {', '.join(sorted(known))}")
+        if unknown := sorted(data.keys() - known):
+            raise BadSetting(f"an experiment has no field {unknown[0]!r}; its fields are {', '.join(sorted(known))}")
         return cls(**data)
 
     @property
     def hash(self) -> str:
-        """Twelve digits that stand for all of the above."""
+        """Twelve hexadecimal digits of a hash over all fields."""
         return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()[:12]
 
     @property

@@ -1,4 +1,4 @@
-"""The ground an experiment stands on: the data as tensors, who holds which samples, and how a batch is drawn."""
+"""The data of a federation: images as tensors, the samples of each client, and how a batch is drawn."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ SHARDS, LABELS, MODEL, CLIENTS, BATCHES = range(5)
 
 
 def stream(seed: int, *path: int) -> np.random.Generator:
-    """An independent source of chance for each path of integers below one seed."""
+    """An independent random generator for each path of integers below one seed."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=path))
 
 
@@ -28,7 +28,7 @@ def torch_stream(seed: int, *path: int) -> torch.Generator:
 
 @dataclass(frozen=True)
 class FederatedData:
-    """Read-only for everybody; the image tensors may lie in shared memory."""
+    """Read-only data of a federation; the image tensors may be in shared memory."""
 
     title: str
     setting: Setting
@@ -59,13 +59,13 @@ class FederatedData:
     def batches(
         self, experiment: Experiment, client: int, count: int, generator: torch.Generator
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """`count` batches as the client sees them, each sample as rarely drawn as any other."""
-        holding, belief = self.client_indices[client], self.client_labels[client]
-        passes = ceil(count * experiment.batch / len(holding))
-        order = torch.cat([torch.randperm(len(holding), generator=generator) for _ in range(passes)])
-        for picked in torch.split(order[: count * experiment.batch], experiment.batch):
+        """`count` batches as the client sees them; every sample is drawn equally often."""
+        indices, labels = self.client_indices[client], self.client_labels[client]
+        passes = ceil(count * experiment.batch / len(indices))
+        order = torch.cat([torch.randperm(len(indices), generator=generator) for _ in range(passes)])
+        for batch in torch.split(order[: count * experiment.batch], experiment.batch):
             images = transform(
-                as_floats(self.images[holding[picked]]),
+                as_floats(self.images[indices[batch]]),
                 self.setting,
                 client,
                 len(self.client_indices),
@@ -75,7 +75,7 @@ class FederatedData:
                 augment=experiment.augment,
                 flip=self.flip,
             )
-            yield images, belief[picked]
+            yield images, labels[batch]
 
     def steps(self, experiment: Experiment, client: int) -> int:
         """How many batches the client trains on in a round."""
@@ -85,12 +85,12 @@ class FederatedData:
 
 
 def prepare(experiment: Experiment, dataset: Dataset | None = None) -> FederatedData:
-    """Load the data, unless they are given, and deal them out."""
+    """Load the data, unless they are given, and split them over the clients."""
     dataset = dataset or load(experiment.dataset)
     setting = setting_named(experiment.setting)
     labels = dataset.train_labels
     parts = shards(setting, labels, experiment.clients, stream(experiment.seed, SHARDS))
-    believed = client_labels(setting, labels, parts, len(dataset.classes), stream(experiment.seed, LABELS))
+    labels_by_client = client_labels(setting, labels, parts, len(dataset.classes), stream(experiment.seed, LABELS))
     scaled = dataset.train_images.reshape(-1, dataset.train_images.shape[3]) / np.float32(255)
     return FederatedData(
         title=dataset.title,
@@ -99,7 +99,7 @@ def prepare(experiment: Experiment, dataset: Dataset | None = None) -> Federated
         test_images=torch.from_numpy(dataset.test_images[: experiment.tests].copy()),
         test_labels=torch.from_numpy(dataset.test_labels[: experiment.tests].copy()),
         client_indices=tuple(torch.from_numpy(part.astype(np.int64)) for part in parts),
-        client_labels=tuple(torch.from_numpy(own.astype(np.int64)) for own in believed),
+        client_labels=tuple(torch.from_numpy(own.astype(np.int64)) for own in labels_by_client),
         classes=len(dataset.classes),
         mean=tuple(scaled.mean(axis=0, dtype=np.float64).tolist()),
         std=tuple(scaled.std(axis=0, dtype=np.float64).tolist()),

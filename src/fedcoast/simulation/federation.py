@@ -1,4 +1,4 @@
-"""A federation, trained: the same rounds that a production server would show."""
+"""Train a federation and yield the rounds that a production server would see."""
 
 from collections.abc import Iterator
 from math import ceil
@@ -16,11 +16,11 @@ from fedcoast.simulation.worker_pool import Arrays, WorkerPool, worker_pool
 
 
 class Federation:
-    """An experiment on its ground. Iterating trains; each round is yielded when it is aggregated and judged.
+    """An experiment and its data. Iterating trains; each round is yielded once it is aggregated and evaluated.
 
-    `dataset` are data of your own, in place of those the experiment names.
-    `only` names the clients that train; the others keep their data, and all else is as it would have been.
-    `resume` takes up a run after a round, so that what follows is what would have followed.
+    `dataset` replaces the data that the experiment names.
+    `only` names the clients that train; the data of the others stay unused, and nothing else changes.
+    `resume` continues after a round; the following rounds are those of an uninterrupted run.
     """
 
     def __init__(
@@ -48,27 +48,27 @@ class Federation:
         self._normalised = any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in model.modules())
 
     @property
-    def truth(self) -> dict[Client, float] | None:
-        """The planted order, as scores; None where the setting plants none."""
-        planted = self.data.setting.planted(self.experiment.clients)
-        return None if planted is None else dict(enumerate(planted))
+    def ground_truth(self) -> dict[Client, float] | None:
+        """The true scores of the clients; None where the setting has no true order."""
+        scores = self.data.setting.ground_truth(self.experiment.clients)
+        return None if scores is None else dict(enumerate(scores))
 
     def resume(self, number: int, model: Arrays) -> None:
-        """Stand after round `number`, which ended with this model."""
+        """Continue after round `number`, which ended with this model."""
         self._number, self._model = number, {name: model[name] for name in self._model}
 
     def __iter__(self) -> Iterator[Round]:
-        with worker_pool(self.experiment, self.data, self._workers, self._device) as hands:
+        with worker_pool(self.experiment, self.data, self._workers, self._device) as pool:
             while self._number < self.experiment.rounds:
-                yield self._round(hands, self._number + 1)
+                yield self._round(pool, self._number + 1)
 
-    def _round(self, hands: WorkerPool, number: int) -> Round:
+    def _round(self, pool: WorkerPool, number: int) -> Round:
         start, clients = self._model, self._drawn(number)
-        local = hands.train(start, clients, number)
+        local = pool.train(start, clients, number)
         weights = {client: self._weight(client) for client in clients}
         end = self.server.aggregate(start, local, weights)
         if self._normalised and self.experiment.aggregation in ("pruned", "sparse"):
-            end = self._with_fresh_statistics(hands, end, clients, number, weights)
+            end = self._with_fresh_statistics(pool, end, clients, number, weights)
         self._number, self._model = number, end
         return Round(
             number=number,
@@ -77,7 +77,7 @@ class Federation:
             end=end,
             weights=weights,
             buffers=self.buffers,
-            metrics=hands.evaluate(end),
+            metrics=pool.evaluate(end),
         )
 
     def _drawn(self, number: int) -> list[int]:
@@ -90,11 +90,11 @@ class Federation:
         return 1.0 if uniform else float(len(self.data.client_indices[client]))
 
     def _with_fresh_statistics(
-        self, hands: WorkerPool, end: Arrays, clients: list[int], number: int, weights: dict[int, float]
+        self, pool: WorkerPool, end: Arrays, clients: list[int], number: int, weights: dict[int, float]
     ) -> Arrays:
-        # The uploads' batch-norm statistics belong to weights that pruning threw away; measured anew under the
-        # pruned weights by the clients and averaged, they belong to the model that is deployed.
-        measured = self.server.aggregate(end, hands.refresh(end, clients, number), weights)
+        # The uploads' batch-norm statistics belong to weights that pruning discarded. The clients measure them again
+        # under the pruned weights, and the server averages them.
+        measured = self.server.aggregate(end, pool.refresh(end, clients, number), weights)
         return {name: measured[name] if name in self.buffers else end[name] for name in end}
 
 

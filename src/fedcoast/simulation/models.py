@@ -1,4 +1,4 @@
-"""The networks of the paper, and two more: one small enough for a demo, one the field compares on.
+"""The networks of the paper, and two more: a small one for demos and a common benchmark.
 
 | name | what it is |
 |---|---|
@@ -63,10 +63,10 @@ def _normed(inputs: int, outputs: int, kernel: int, stride: int) -> nn.Module:
 
 
 class Flat(nn.Flatten):
-    """Flattens, and hands the gradient back channels last, as the layers before have their images.
+    """Flattens, and returns the gradient in channels-last layout, like the layers before it.
 
-    The numbers are the same; without it the pooling of TinyResNet turns its whole gradient around in memory, a sixth
-    of the time of a step.
+    The numbers are the same. Without it the pooling layer of TinyResNet has to reorder its whole gradient, which takes
+    a sixth of a training step.
     """
 
     def forward(self, images: Tensor) -> Tensor:
@@ -134,7 +134,7 @@ MODELS: dict[str, Builder] = {
 }
 
 
-# How activations lie in memory. GroupNorm is slow channels last, convolutions without it are fast.
+# Memory layout of activations: GroupNorm is slow in channels-last, plain convolutions are fast in it.
 MEMORY_FORMAT = dict.fromkeys(MODELS, torch.channels_last) | {"convnet": torch.contiguous_format}
 
 
@@ -151,6 +151,6 @@ def build(name: str, channels: int, size: int, classes: int, seed: int) -> nn.Mo
     if size < smallest:
         raise BadSetting(f"{name} needs images of at least {smallest} × {smallest} pixels; got {size} × {size}")
     with torch.random.fork_rng(devices=[]):
-        # Not torch.manual_seed, which would also re-seed every GPU, and those are not put back here.
+        # Not torch.manual_seed: it would also re-seed every GPU, which fork_rng does not restore here.
         torch.default_generator.manual_seed(seed)
         return MODELS[name](channels, size, classes)

@@ -1,6 +1,6 @@
-"""Sizes of experiments: the paper's, one that a laptop runs in minutes, and one for an afternoon.
+"""Sizes of experiments: the paper's, one that takes minutes on a laptop, and one that takes an afternoon.
 
-docs/lab.md says what each preset keeps of the paper and what it gives up.
+docs/lab.md says how each preset differs from the paper.
 """
 
 from dataclasses import replace
@@ -13,8 +13,8 @@ Preset = Literal["quick", "long", "paper"]
 
 # Per dataset and model: five to twenty minutes of one core. Chosen where all clients are alike, by health first (no
 # layer may lose more than a tenth of its entries) and test accuracy second: `python -m benchmarks.rates`, docs/lab.md.
-# Epochs, not steps: who holds more trains more, as in the paper. Images pass in bfloat16, which halves the time where
-# the processor multiplies it itself.
+# Epochs, not steps: clients with more data train more, as in the paper. bfloat16 halves the time on processors that
+# support it.
 _IMAGES = {"batch": 100, "learning_rate": 0.0005, "precision": "bfloat16"}
 _QUICK: dict[tuple[str, str], dict[str, Any]] = {
     ("digits", "mlp"): {"rounds": 40, "batch": 16, "learning_rate": 0.005, "augment": False},
@@ -27,7 +27,7 @@ _QUICK: dict[tuple[str, str], dict[str, Any]] = {
     ("stl10", "resnet4"): {**_IMAGES, "rounds": 20, "batch": 10, "learning_rate": 0.0001, "step": 0.002},
     ("cifar10", "resnet18"): {"rounds": 5, "epochs": 0.04, "batch": 10, "tests": 500},
 }  # fmt: skip
-# Pairs that are not above, untimed: 50 to 125 steps of 20 images for the mean client, small datasets whole.
+# All other pairs, not timed: 50 to 125 steps of 20 images for the average client; small datasets are used whole.
 _EPOCHS = {"cifar10": 0.1, "cifar100": 0.25, "fashion-mnist": 0.1}
 _LONG_ROUNDS = 15  # times the rounds of quick
 
@@ -53,7 +53,7 @@ def preset(name: Preset, dataset: str, model: str, **changes: Any) -> Experiment
 
 
 def _paper(base: Experiment, changes: dict[str, Any]) -> Experiment:
-    """As the public research code had it: Adam at 0.01/N, ten local epochs (five for ten clients), batches of 1024."""
+    """As in the public research code: Adam at 0.01/N, ten local epochs (five for ten clients), batches of 1024."""
     clients = changes.get("clients", base.clients)
     aggregation = changes.get("aggregation", base.aggregation)
     vote = 0.01 if base.dataset == "stl10" else 0.1

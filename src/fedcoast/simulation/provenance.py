@@ -1,4 +1,4 @@
-"""Where and with what a number was made: machine, versions, commit."""
+"""Provenance of a measurement: machine, versions, commit, time."""
 
 import functools
 import os
@@ -13,12 +13,12 @@ PACKAGES = ("fedcoast", "numpy", "numba", "torch", "flwr", "ray")
 
 
 def provenance() -> dict[str, Any]:
-    """Those of this moment, in JSON's types."""
-    return {"when": datetime.now(UTC).isoformat(timespec="seconds"), **_lasting()}
+    """The current provenance, in JSON types."""
+    return {"when": datetime.now(UTC).isoformat(timespec="seconds"), **_machine_facts()}
 
 
 @functools.cache
-def _lasting() -> dict[str, Any]:
+def _machine_facts() -> dict[str, Any]:
     return {
         "machine": f"{_processor()}, {os.cpu_count()} cores",
         "python": platform.python_version(),
@@ -43,7 +43,7 @@ def _processor() -> str:
 
 
 def _commit() -> str:
-    """Of the checkout this file is tracked in; "unknown" for an installed copy."""
+    """The commit of the checkout that contains this file; "unknown" for an installed copy."""
     try:
         if _git("ls-files", "--error-unmatch", Path(__file__).name) is None:
             return "unknown"

@@ -1,9 +1,9 @@
-"""Retraining: the ground truth for small federations, trained once for each coalition of their clients.
+"""Shapley values by retraining: a small federation is trained once for each coalition of its clients.
 
     v(S) = U(model after all rounds of S alone), same first model, same seeds;    φ = the Shapley value of v
 
-2^N trainings. This is what the field measures estimates by (GTG, DIG-FL); it is no assessor, since nothing that
-watches a server can know it.
+2^N trainings. The field evaluates its estimates against this (GTG, DIG-FL). It is not an assessor, because a server
+cannot observe it.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,20 +32,20 @@ Empty = Literal["init", "zero"]
 def retraining_shapley(
     experiment: Experiment, file: str | Path | None = None, empty: Empty = "init", **options: Any
 ) -> dict[Client, float]:
-    """What each client is worth to the training; the options are those of `retrained_worths`.
+    """The Shapley value of each client; the options are those of `retrained_utilities`.
 
-    `empty` is what no client at all is worth: the first model ("init"), or "zero", as the VLDB'24 benchmark has it.
-    That adds the same to every client.
+    `empty` is the utility of the empty coalition: that of the first model ("init"), or "zero" as in the VLDB'24
+    benchmark, which adds the same to every client.
     """
     if empty not in ("init", "zero"):
-        raise BadSetting(f"empty must be 'init', the worth of the first model, or 'zero'; got {empty!r}")
-    worths = retrained_worths(experiment, file, **options)
+        raise BadSetting(f"empty must be 'init', the utility of the first model, or 'zero'; got {empty!r}")
+    worths = retrained_utilities(experiment, file, **options)
     if empty == "zero":
         worths = np.append(0.0, worths[1:])
     return dict(enumerate(shapley(worths).tolist()))
 
 
-def retrained_worths(
+def retrained_utilities(
     experiment: Experiment,
     file: str | Path | None = None,
     measure: Measure = "loss",
@@ -55,19 +55,19 @@ def retrained_worths(
     force: bool = False,
     progress: Callable[[int, int], object] = lambda done, wanted: None,
 ) -> Values:
-    """The worths of all 2^N coalitions, as a table of the game.
+    """The utilities of all 2^N coalitions, as a table of the game.
 
-    file      JSON that keeps every worth as soon as it is known; the same call goes on from it
+    file      JSON file that keeps every utility as soon as it is known; the same call resumes from it
     measure, limit  of the utility, see `utility_for`
-    dataset   data of your own, in place of those the experiment names
+    dataset   replaces the data that the experiment names
     workers   processes that train clients
     force     also for more than ten clients
-    progress  called with the coalitions done and those wanted, after each
+    progress  called after each coalition with the numbers done and wanted
     """
     count = experiment.clients
     if count > MOST_CLIENTS and not force:
         raise BadSetting(
-            f"{count} clients need 2^{count} = {2**count:,} trainings; above {MOST_CLIENTS} they are made only with"
+            f"{count} clients need 2^{count} = {2**count:,} trainings; above {MOST_CLIENTS} clients this needs"
             " force=True"
         )
     dataset = dataset or load(experiment.dataset)
@@ -85,7 +85,7 @@ def retrained_worths(
 
 
 def _trained(train: Callable[..., Federation], clients: frozenset[int]) -> Mapping[str, object]:
-    """The last model of a federation of these clients; the first of all where there are none."""
+    """The last model of a federation of these clients; the initial model for the empty coalition."""
     if not clients:
         idle = train()
         return new_model(idle.experiment, idle.data).state_dict()
@@ -103,11 +103,11 @@ def _known(file: Path, facts: dict[str, Any]) -> dict[int, float]:
         return {}
     data = read_json(file)
     if not isinstance(data, dict) or (data.get("format"), data.get("version")) != (FORMAT, VERSION):
-        raise BadFile(f"{file} holds no retraining that this version of fedcoast can read; name another file")
+        raise BadFile(f"{file} is not a retraining file that this version of fedcoast can read; name another file")
     for name, wanted in facts.items():
         if data.get(name) != wanted:
-            raise BadFile(f"{file} is of another {name}: {data.get(name)}; name another file")
+            raise BadFile(f"{file} belongs to another {name}: {data.get(name)}; name another file")
     try:
         return {sum(1 << client for client in entry["clients"]): float(entry["worth"]) for entry in data["worths"]}
     except (KeyError, TypeError, ValueError) as error:
-        raise BadFile(f"{file} is not as a retraining is kept ({error!r}); it was altered") from error
+        raise BadFile(f"{file} is not a valid retraining file ({error!r}); it has been altered") from error

@@ -1,4 +1,4 @@
-"""How data are spread over the clients, and how each client's samples are degraded when drawn.
+"""How data are split over the clients, and how each client's samples are degraded.
 
 Client 0 is the best and its data are untouched. The formulas are those of the paper's dataset settings (Wu et
 al., CoAst, ACM MM 2024) as its code reads them for five clients, i = 0..4. For N clients the end points stay:
@@ -45,9 +45,9 @@ REDRAWS = 100
 
 
 def severity(client: int, clients: int) -> Fraction:
-    """Where client i of N stands between untouched (0) and the last client (4): s = 4·i / (N − 1).
+    """The severity of client i of N, from untouched (0) to the last client (4): s = 4·i / (N − 1).
 
-    A fraction, so that shares of samples come out exact and not one short.
+    A fraction, so that shares of samples are exact.
 
     >>> [str(severity(client, 4)) for client in range(4)]
     ['0', '4/3', '8/3', '4']
@@ -70,7 +70,7 @@ def by_share(labels: Labels, shares: Sequence[Fraction], rng: np.random.Generato
 def by_class(labels: Labels, shares: Sequence[Fraction], rng: np.random.Generator) -> list[Indices]:
     """Spread each class over the clients in proportions drawn from a Dirichlet distribution, α = 0.5.
 
-    Draws again while a client goes empty, as is usual; after a hundred draws the data are too few.
+    Draws again while a client has no samples; gives up after a hundred draws.
     """
     for _ in range(REDRAWS if len(labels) >= len(shares) else 0):
         pieces: list[list[Indices]] = [[] for _ in shares]
@@ -90,7 +90,7 @@ def by_class(labels: Labels, shares: Sequence[Fraction], rng: np.random.Generato
 
 
 def with_a_twin(labels: Labels, shares: Sequence[Fraction], rng: np.random.Generator) -> list[Indices]:
-    """Split evenly over all clients but the last, who holds what the one before holds."""
+    """Split evenly over all clients but the last, which holds the same data as the one before."""
     if len(shares) < 2:
         raise BadSetting(f"the setting 'duplicates' needs at least 2 clients; got {len(shares)}")
     parts = by_share(labels, shares[:-1], rng)
@@ -99,7 +99,7 @@ def with_a_twin(labels: Labels, shares: Sequence[Fraction], rng: np.random.Gener
 
 @dataclass(frozen=True)
 class Setting:
-    """A way to make clients differ, and the order that ought to follow from it.
+    """A way to make clients differ, and the true order that follows from it.
 
     `share_lost` (of an even share of the samples) and `wrong_labels` (of the client's own) are per unit of
     severity. `before` and `after` degrade images before and after normalisation.
@@ -115,16 +115,16 @@ class Setting:
     after: Degradation = untouched
     ordered: bool = True
 
-    def planted(self, clients: int) -> tuple[float, ...] | None:
-        """The true scores, higher is better: N − i for client i; None where nothing orders the clients.
+    def ground_truth(self, clients: int) -> tuple[float, ...] | None:
+        """The true scores, higher is better: N − i for client i; None where the setting has no order.
 
-        >>> SETTINGS["noise"].planted(3)
+        >>> SETTINGS["noise"].ground_truth(3)
         (3.0, 2.0, 1.0)
         """
         return tuple(float(clients - client) for client in range(clients)) if self.ordered else None
 
     def share(self, client: int, clients: int) -> Fraction:
-        """How much of an even share of the samples a client is given."""
+        """The client's fraction of an even share of the samples."""
         return 1 - self.share_lost * severity(client, clients)
 
 
@@ -137,7 +137,7 @@ SETTINGS: dict[str, Setting] = {
         Setting("resolution", "each client's images are blurrier than the one before's", before=blurred),
         Setting("mask", "each client's images are covered more than the one before's", after=masked),
         Setting("label-noise", "each client has more wrong labels", wrong_labels=Fraction(1, 5)),
-        # Both fall together: whoever has more samples also has better ones, and no exchange rate is needed.
+        # Quantity and quality fall together, so the order needs no exchange rate between them.
         Setting("mixed", "each client holds fewer and noisier samples", share_lost=_TENTH, before=noisy),
         Setting("label-skew", "each class is spread unevenly (Dirichlet 0.5)", split=by_class, ordered=False),
         Setting("duplicates", "the last two hold the same data and tie", split=with_a_twin, ordered=False),
@@ -147,7 +147,7 @@ SETTINGS: dict[str, Setting] = {
 
 
 def setting_named(name: str) -> Setting:
-    """Look a setting up, or say which there are."""
+    """Look up a setting by name."""
     if name not in SETTINGS:
         raise BadSetting(f"setting must be one of {', '.join(SETTINGS)}; got {name!r}")
     return SETTINGS[name]
@@ -162,7 +162,7 @@ def shards(setting: Setting, labels: Labels, clients: int, rng: np.random.Genera
         if len(part) == 0:
             raise BadSetting(
                 f"every client needs at least one sample; {len(labels)} samples over {clients} clients in "
-                f"the setting {setting.name!r} leave client {client} none: use more samples or fewer clients"
+                f"the setting {setting.name!r} leave client {client} without any: use more samples or fewer clients"
             )
     return parts
 
@@ -170,12 +170,12 @@ def shards(setting: Setting, labels: Labels, clients: int, rng: np.random.Genera
 def client_labels(
     setting: Setting, labels: Labels, parts: Sequence[Indices], classes: int, rng: np.random.Generator
 ) -> list[Labels]:
-    """The labels each client believes in, in the order of its shard; drawn once, before training."""
+    """The labels that each client trains with, in the order of its shard; drawn once, before training."""
     if len(labels) and not 0 <= labels.min() <= labels.max() < classes:
         raise BadSetting(f"labels must lie in 0..{classes - 1}; got {labels.min()}..{labels.max()}")
     if setting.wrong_labels and classes < 2:
         raise BadSetting(f"wrong labels need at least 2 classes; got {classes}")
-    believed = []
+    labels_by_client = []
     for client, part in enumerate(parts):
         own = labels[part]
         wrong = round(setting.wrong_labels * severity(client, len(parts)) * len(own))
@@ -183,8 +183,8 @@ def client_labels(
             hit = rng.choice(len(own), wrong, replace=False)
             # A step of 1..classes−1 around the circle reaches every other label and never the true one.
             own[hit] = (own[hit] + rng.integers(1, classes, wrong)) % classes
-        believed.append(own)
-    return believed
+        labels_by_client.append(own)
+    return labels_by_client
 
 
 def transform(
@@ -199,7 +199,7 @@ def transform(
     augment: bool = True,
     flip: bool = True,
 ) -> Tensor:
-    """A batch as this client sees it: augmented, degraded, normalised, masked; fresh chance on every call.
+    """A batch as this client sees it: augmented, degraded, normalised, masked; drawn anew on every call.
 
     `images` are floats in [0, 1] of shape (batch, channels, height, width); they are not changed.
     """

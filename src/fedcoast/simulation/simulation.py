@@ -1,4 +1,4 @@
-"""A federation trained into a run folder, and taken up where it was left."""
+"""Train a federation into a run folder, and resume it after an interruption."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,46 +19,46 @@ SERVER = "server"
 def simulate(
     federation: Federation,
     folder: str | Path,
-    pruned: float | None = None,
-    on_round: Callable[[Round], None] = lambda round: None,
+    ballot_keep: float | None = None,
+    on_round: Callable[[Round], None] = lambda fl_round: None,
 ) -> int:
-    """Train what is missing of a federation and record it; returns the number of the round it went on from (0: new).
+    """Train the missing rounds of a federation and record them; returns the round it resumed after (0: a new run).
 
-    Stopped at any moment, the folder holds every finished round; the same call goes on after the last of them, and
-    the rounds that follow are those that would have followed.
+    After an interruption the folder holds every finished round. The same call resumes after the last of them and
+    produces the same rounds as an uninterrupted run.
     """
     folder = Path(folder)
-    with Recorder(folder, about=about(federation), ballot_keep=pruned) as recorder:
-        begun = recorder.last_round or 0
-        if begun:
-            _take_up(federation, folder, begun)
-        for round in federation:
-            _keep_server(federation, folder, round.number)
-            recorder.observe(round)
-            on_round(round)
-    return begun
+    with Recorder(folder, about=about(federation), ballot_keep=ballot_keep) as recorder:
+        resumed_from = recorder.last_round or 0
+        if resumed_from:
+            _resume(federation, folder, resumed_from)
+        for fl_round in federation:
+            _save_server(federation, folder, fl_round.number)
+            recorder.observe(fl_round)
+            on_round(fl_round)
+    return resumed_from
 
 
 def about(federation: Federation) -> dict[str, Any]:
-    """What the run folder says about the run."""
-    truth = federation.truth
-    planted = None if truth is None else [{"client": client_to_json(c), "value": v} for c, v in truth.items()]
+    """The metadata of the run folder; the ground truth is recorded under the key "planted"."""
+    scores = federation.ground_truth
+    ground_truth = None if scores is None else [{"client": client_to_json(c), "value": v} for c, v in scores.items()]
     return {
         "experiment": federation.experiment.to_json(),
         "dataset": federation.data.title,
-        "planted": planted,
+        "planted": ground_truth,
     }
 
 
 def experiment_of(facts: dict[str, Any]) -> Experiment:
-    """The experiment that a run folder says it holds."""
+    """The experiment that the metadata of a run folder names."""
     try:
         return Experiment.from_json(facts["experiment"])
     except (KeyError, TypeError) as error:
-        raise BadFile("this run does not say which experiment it is; the lab did not record it") from error
+        raise BadFile("this run does not name its experiment; it was not recorded by the lab") from error
 
 
-def _take_up(federation: Federation, folder: Path, number: int) -> None:
+def _resume(federation: Federation, folder: Path, number: int) -> None:
     (last,) = replay(folder, after=number - 1)
     if (file := _server_file(folder, number)).exists():
         held, _ = read_tensors(file)
@@ -66,8 +66,8 @@ def _take_up(federation: Federation, folder: Path, number: int) -> None:
     federation.resume(number, {name: read(array)[0].copy() for name, array in last.end.items()})
 
 
-def _keep_server(federation: Federation, folder: Path, number: int) -> None:
-    """Written before the round is: whichever round the folder ends with, the server's state after it is there."""
+def _save_server(federation: Federation, folder: Path, number: int) -> None:
+    """Saved before the round, so that the state after the folder's last round is always there."""
     if moments := federation.server.state():
         (folder / SERVER).mkdir(exist_ok=True)
         write_tensors(_server_file(folder, number), {name: (a, a.dtype.name) for name, a in moments.items()})

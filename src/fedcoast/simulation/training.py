@@ -1,4 +1,4 @@
-"""What one client does in one round, and how a model is judged: pure functions of model, ground and seed."""
+"""Local training of one client, and evaluation of a model: pure functions of model, data and seed."""
 
 import math
 from collections.abc import Callable
@@ -15,13 +15,13 @@ from fedcoast.simulation.models import MEMORY_FORMAT, build
 EVALUATION_BATCH = 500
 STATISTICS_BATCHES = 10
 
-# Images that pass through the network at once: as many as its activations fit the processor's cache for. Models with
-# batch norm are not here, since a part of a batch has other statistics than the whole. benchmarks/training.py measures.
+# Images that pass through the network at once, chosen so that activations fit the processor's cache. Models with batch
+# norm are not here, because part of a batch has other statistics than the whole. See benchmarks/training_options.py.
 MICRO_BATCH = {"tiny-resnet": 256, "convnet": 32, "resnet4": 32}
 
 
 class Interrupted(Exception):
-    """Training was asked to stop."""
+    """Training was stopped on request."""
 
 
 def new_model(experiment: Experiment, data: FederatedData, device: str = "cpu") -> nn.Module:
@@ -47,7 +47,7 @@ def train(
     number: int,
     stop: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Train the model as the client does in round `number`; what it draws depends on nothing else."""
+    """Train the model as the client does in round `number`; random draws depend on client, round and seed only."""
     device = next(model.parameters()).device
     generator = torch_stream(experiment.seed, BATCHES, number, client)
     optimiser = _optimiser(model, experiment, learning_rate(experiment, number))
@@ -61,18 +61,18 @@ def train(
 
 
 def _add_gradients(model: nn.Module, experiment: Experiment, images: Tensor, labels: Tensor) -> None:
-    """The gradient of the batch's mean loss, summed up over its micro-batches."""
+    """Accumulate the gradient of the batch's mean loss over its micro-batches."""
     size = MICRO_BATCH.get(experiment.model, len(labels))
     memory_format = MEMORY_FORMAT[experiment.model]
     for part, targets in zip(torch.split(images, size), torch.split(labels, size), strict=True):
         with torch.autocast(part.device.type, torch.bfloat16, enabled=experiment.precision == "bfloat16"):
-            answers = model(part.contiguous(memory_format=memory_format))
-        loss = functional.cross_entropy(answers.float(), targets, reduction="sum") / len(labels)
+            logits = model(part.contiguous(memory_format=memory_format))
+        loss = functional.cross_entropy(logits.float(), targets, reduction="sum") / len(labels)
         loss.backward()  # type: ignore[no-untyped-call]
 
 
 def refresh_statistics(model: nn.Module, experiment: Experiment, data: FederatedData, client: int, number: int) -> None:
-    """Let batch-norm layers measure the client's data under the model's present weights, training nothing."""
+    """Recompute batch-norm statistics on the client's data under the model's current weights, without training."""
     device = next(model.parameters()).device
     generator = torch_stream(experiment.seed, BATCHES, number, client, 1)
     layers = [layer for layer in model.modules() if isinstance(layer, nn.modules.batchnorm._BatchNorm)]
@@ -90,18 +90,18 @@ def refresh_statistics(model: nn.Module, experiment: Experiment, data: Federated
 
 
 def evaluate(model: nn.Module, data: FederatedData, first: int, last: int) -> tuple[int, float]:
-    """Right answers and summed loss on the test images `first` to `last`, untouched and normalised."""
+    """Correct predictions and summed loss on the test images `first` to `last`, normalised but not degraded."""
     device = next(model.parameters()).device
     model.eval()
-    right, loss = 0, 0.0
+    correct, loss = 0, 0.0
     with torch.no_grad():
         for at in range(first, last, EVALUATION_BATCH):
             part = slice(at, min(last, at + EVALUATION_BATCH))
             images = normalise(as_floats(data.test_images[part]), data.mean, data.std)
-            answers, labels = model(images.to(device)), data.test_labels[part].to(device)
-            right += int((answers.argmax(1) == labels).sum())
-            loss += float(functional.cross_entropy(answers.double(), labels, reduction="sum"))
-    return right, loss
+            logits, labels = model(images.to(device)), data.test_labels[part].to(device)
+            correct += int((logits.argmax(1) == labels).sum())
+            loss += float(functional.cross_entropy(logits.double(), labels, reduction="sum"))
+    return correct, loss
 
 
 def _optimiser(model: nn.Module, experiment: Experiment, rate: float) -> torch.optim.Optimizer:

@@ -1,7 +1,7 @@
-"""A utility for a recorded run of the lab: what a model is worth on the test images.
+"""A utility for a recorded run of the lab: the quality of a model on the test images.
 
-Validation data here are the test images, as in the public CoAst research code. No real federation has them: methods
-that see them have an advantage over those that do not, and over themselves in production.
+The test images serve as validation data, as in the public CoAst research code. Real federations do not have them, so
+methods that use them have an advantage over those that do not, and over themselves in production.
 """
 
 import os
@@ -30,7 +30,7 @@ Measure = Literal["loss", "accuracy"]
 class TestImages:
     """Minus the mean cross-entropy on the test images, or the accuracy; the network in evaluation mode.
 
-    Threads may ask at once, up to `workers` of them: each has a network of its own and one core.
+    Up to `workers` threads may call it at once; each uses its own network and one core.
     """
 
     __test__ = False  # pytest would take the name for a test
@@ -51,14 +51,14 @@ class TestImages:
         data = prepare(self._experiment, dataset)
         if about.get("dataset", data.title) != data.title:
             raise BadSetting(
-                f"this run was trained on {about['dataset']!r}, and this would judge it on {data.title!r};"
+                f"this run was trained on {about['dataset']!r}, but the data given are {data.title!r};"
                 " give the run's own data as dataset"
             )
         self._data = replace(
             data, images=data.images[:1].clone(), client_indices=(), client_labels=()
         )  # no training data
         self._count = min(limit or len(data.test_labels), len(data.test_labels))
-        # The little network is judged sooner than a second thread is told to.
+        # Evaluating the small network takes less time than starting a second thread.
         cores = 1 if self._experiment.model == "mlp" else os.cpu_count() or 1
         self.measure, self.workers = measure, cores if workers is None else workers
         self.name = f"{measure} on {self._count} test images of {self._experiment.dataset}"
@@ -66,11 +66,11 @@ class TestImages:
 
     def __call__(self, model: Mapping[str, object], /) -> float:
         with self._network(model) as network:
-            right, loss = evaluate(network, self._data, 0, self._count)
-        return right / self._count if self.measure == "accuracy" else -loss / self._count
+            correct, loss = evaluate(network, self._data, 0, self._count)
+        return correct / self._count if self.measure == "accuracy" else -loss / self._count
 
     def gradient(self, model: Mapping[str, object], /) -> dict[str, Array]:
-        """Of the mean cross-entropy, whatever the measure: an accuracy has no slope."""
+        """The gradient of the mean cross-entropy, also where the measure is accuracy, which has no gradient."""
         with self._network(model) as network:
             network.eval().zero_grad(set_to_none=True)
             for at in range(0, self._count, EVALUATION_BATCH):
@@ -78,17 +78,17 @@ class TestImages:
                 images = normalise(as_floats(self._data.test_images[part]), self._data.mean, self._data.std)
                 loss = functional.cross_entropy(network(images), self._data.test_labels[part], reduction="sum")
                 (loss / self._count).backward()  # type: ignore[no-untyped-call]
-            return {name: _slope(parameter) for name, parameter in network.named_parameters()}
+            return {name: _gradient(parameter) for name, parameter in network.named_parameters()}
 
     @contextmanager
     def _network(self, model: Mapping[str, object]) -> Iterator[nn.Module]:
-        """A network that nobody else uses meanwhile, with the model in it."""
+        """A network for exclusive use, loaded with the model."""
         with _one_thread():
             try:
                 network = self._idle.pop()
             except IndexError:
                 network = new_model(self._experiment, self._data)
-            # A copy, because PyTorch does not take read-only memory, and a recorded model is.
+            # A copy, because recorded models are read-only and PyTorch does not accept that.
             network.load_state_dict({name: torch.from_numpy(np.array(read(array)[0])) for name, array in model.items()})
             yield network
             self._idle.append(network)
@@ -101,38 +101,38 @@ def utility_for(
     workers: int | None = None,
     dataset: Dataset | None = None,
 ) -> TestImages:
-    """The utility of a run folder's models, from what `read_about` says of it.
+    """The utility of a run folder's models, from its metadata (`read_about`).
 
     measure  "loss", minus the mean cross-entropy, or "accuracy", which is coarser and ties more often
-    limit    use the first so many of the test images; they are all used without it
-    workers  threads that may ask at once; without it one a core, or one in all for the little mlp
-    dataset  the data, where the run was trained on data of your own
+    limit    use this many of the test images, the first ones; default: all
+    workers  threads that may call at once; default: one per core, or one in all for the mlp
+    dataset  the data, where the run was trained on your own
     """
     return TestImages(about, measure, limit, workers, dataset)
 
 
-def _slope(parameter: nn.Parameter) -> Array:
-    slope: Tensor = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-    return slope.detach().contiguous().numpy().copy()
+def _gradient(parameter: nn.Parameter) -> Array:
+    gradient: Tensor = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+    return gradient.detach().contiguous().numpy().copy()
 
 
 _busy = threading.Lock()
-_asking, _threads_before = 0, 1
+_callers, _threads_before = 0, 1
 
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """One PyTorch thread for whoever asks; the number from before comes back with the last who leaves."""
-    global _asking, _threads_before
+    """One PyTorch thread while any caller is inside; the previous number is restored by the last to leave."""
+    global _callers, _threads_before
     with _busy:
-        if _asking == 0:
+        if _callers == 0:
             _threads_before = torch.get_num_threads()
-        _asking += 1
+        _callers += 1
         torch.set_num_threads(1)
     try:
         yield
     finally:
         with _busy:
-            _asking -= 1
-            if _asking == 0:
+            _callers -= 1
+            if _callers == 0:
                 torch.set_num_threads(_threads_before)

@@ -1,7 +1,7 @@
-"""Who does the work: this process, or several that share the data and the models in memory.
+"""Workers that train clients: this process, or several that share the data and the models in memory.
 
-Each client trains on one core with one thread, and draws its chance from its own stream: the number of workers
-changes how long a round takes and not one bit of it.
+Each client trains with one thread and its own random stream: the number of workers changes how long a round takes, and
+not one bit of its result.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,143 +23,144 @@ from fedcoast.simulation.training import EVALUATION_BATCH, evaluate, new_model, 
 from fedcoast.simulation.worker_process import init_worker
 
 Arrays = dict[str, Array]
-Run = Callable[[str, Sequence[tuple[int, int]]], list[Any]]
+Task = Callable[["Worker", int, int], Any]
+Run = Callable[[Task, Sequence[tuple[int, int]]], list[Any]]
 
 
-class Slots:
-    """Room for several models of one kind in one block of memory: slot 0 is the global one, 1 + i client i's."""
+class ModelMemory:
+    """Several models of one kind in one block of memory: model 0 is the global one, model 1 + i that of client i."""
 
     def __init__(self, model: nn.Module, count: int, *, shared: bool) -> None:
-        self._places: list[tuple[str, torch.Size, torch.dtype, int, int]] = []
+        self._layout: list[tuple[str, torch.Size, torch.dtype, int, int]] = []
         end = 0
         for name, tensor in model.state_dict().items():
             size = tensor.numel() * tensor.element_size()
-            self._places.append((name, tensor.shape, tensor.dtype, end, end + size))
+            self._layout.append((name, tensor.shape, tensor.dtype, end, end + size))
             end += -(-size // 64) * 64
         self._memory = torch.zeros(count, end, dtype=torch.uint8)
         if shared:
             self._memory.share_memory_()  # type: ignore[no-untyped-call]
 
-    def tensors(self, slot: int) -> dict[str, Tensor]:
-        """The model in a slot, as views of its memory."""
-        row = self._memory[slot]
-        return {name: row[first:last].view(kind).view(shape) for name, shape, kind, first, last in self._places}
+    def tensors(self, index: int) -> dict[str, Tensor]:
+        """A model as views of the memory."""
+        row = self._memory[index]
+        return {name: row[first:last].view(dtype).view(shape) for name, shape, dtype, first, last in self._layout}
 
-    def put(self, slot: int, model: nn.Module) -> None:
+    def put(self, index: int, model: nn.Module) -> None:
         state = model.state_dict()
-        for name, room in self.tensors(slot).items():
-            room.copy_(state[name])
+        for name, target in self.tensors(index).items():
+            target.copy_(state[name])
 
-    def put_arrays(self, slot: int, arrays: Arrays) -> None:
-        for name, room in self.tensors(slot).items():
-            room.copy_(torch.from_numpy(np.asarray(arrays[name])))
+    def put_arrays(self, index: int, arrays: Arrays) -> None:
+        for name, target in self.tensors(index).items():
+            target.copy_(torch.from_numpy(np.asarray(arrays[name])))
 
-    def arrays(self, slot: int) -> Arrays:
-        """A copy that nobody writes to any more."""
-        return {name: tensor.numpy().copy() for name, tensor in self.tensors(slot).items()}
+    def arrays(self, index: int) -> Arrays:
+        """A copy of the model."""
+        return {name: tensor.numpy().copy() for name, tensor in self.tensors(index).items()}
 
 
 class Worker:
-    """One worker's place: a model to train, the ground, the slots and the sign to stop."""
+    """One worker: a model to train, the data, the shared models and the stop signal."""
 
-    def __init__(self, experiment: Experiment, data: FederatedData, slots: Slots, stop: Tensor, device: str) -> None:
-        self._experiment, self._data, self._slots, self._stop = experiment, data, slots, stop
+    def __init__(
+        self, experiment: Experiment, data: FederatedData, memory: ModelMemory, stop: Tensor, device: str
+    ) -> None:
+        self._experiment, self._data, self._models, self._stop = experiment, data, memory, stop
         self._model = new_model(experiment, data, device)
 
     def train(self, client: int, number: int) -> None:
-        self._take_global()
+        self._load_global()
         train(self._model, self._experiment, self._data, client, number, lambda: bool(self._stop.item()))
-        self._slots.put(1 + client, self._model)
+        self._models.put(1 + client, self._model)
 
     def refresh(self, client: int, number: int) -> None:
-        self._take_global()
+        self._load_global()
         refresh_statistics(self._model, self._experiment, self._data, client, number)
-        self._slots.put(1 + client, self._model)
+        self._models.put(1 + client, self._model)
 
     def evaluate(self, first: int, last: int) -> tuple[int, float]:
-        self._take_global()
+        self._load_global()
         return evaluate(self._model, self._data, first, last)
 
-    def _take_global(self) -> None:
-        self._model.load_state_dict(self._slots.tensors(0))
+    def _load_global(self) -> None:
+        self._model.load_state_dict(self._models.tensors(0))
 
 
 class WorkerPool:
-    """Trains and judges; `run` hands out the tasks."""
+    """Trains and evaluates; `run` distributes the tasks."""
 
-    def __init__(self, data: FederatedData, slots: Slots, run: Run) -> None:
-        self._data, self._slots, self._run = data, slots, run
+    def __init__(self, data: FederatedData, memory: ModelMemory, run: Run) -> None:
+        self._data, self._models, self._run = data, memory, run
 
     def train(self, start: Arrays, clients: Sequence[int], number: int) -> dict[int, Arrays]:
         """What each client uploads in a round that starts from `start`."""
-        return self._by_clients("train", start, clients, number)
+        return self._by_clients(Worker.train, start, clients, number)
 
     def refresh(self, model: Arrays, clients: Sequence[int], number: int) -> dict[int, Arrays]:
         """The model with each client's own batch-norm statistics."""
-        return self._by_clients("refresh", model, clients, number)
+        return self._by_clients(Worker.refresh, model, clients, number)
 
-    def _by_clients(self, task: str, model: Arrays, clients: Sequence[int], number: int) -> dict[int, Arrays]:
-        self._slots.put_arrays(0, model)
+    def _by_clients(self, task: Task, model: Arrays, clients: Sequence[int], number: int) -> dict[int, Arrays]:
+        self._models.put_arrays(0, model)
         self._run(task, [(client, number) for client in clients])
-        return {client: self._slots.arrays(1 + client) for client in clients}
+        return {client: self._models.arrays(1 + client) for client in clients}
 
     def evaluate(self, model: Arrays) -> dict[str, float]:
-        """Accuracy and mean loss on the test images; summed in one order, whoever computed the parts."""
-        self._slots.put_arrays(0, model)
+        """Accuracy and mean loss on the test images, summed in the same order for any number of workers."""
+        self._models.put_arrays(0, model)
         count = len(self._data.test_labels)
         spans = [(at, min(count, at + 2 * EVALUATION_BATCH)) for at in range(0, count, 2 * EVALUATION_BATCH)]
-        parts = self._run("evaluate", spans)
-        right, loss = sum(part[0] for part in parts), sum(part[1] for part in parts)
-        return {"test accuracy": right / count, "test loss": loss / count}
+        parts = self._run(Worker.evaluate, spans)
+        correct, loss = sum(part[0] for part in parts), sum(part[1] for part in parts)
+        return {"test accuracy": correct / count, "test loss": loss / count}
 
 
 @contextmanager
 def worker_pool(experiment: Experiment, data: FederatedData, workers: int, device: str) -> Iterator[WorkerPool]:
-    """A pool of one (this process) or more (a process each), gone when the block ends."""
+    """A pool of one worker (this process) or several (one process each), closed when the block ends."""
     stop = torch.zeros((), dtype=torch.bool).share_memory_()  # type: ignore[no-untyped-call]
     model = new_model(experiment, data)
-    slots = Slots(model, 1 + experiment.clients, shared=workers > 1)
+    memory = ModelMemory(model, 1 + experiment.clients, shared=workers > 1)
     if workers == 1:
-        worker = Worker(experiment, data, slots, stop, device)
-        yield WorkerPool(data, slots, lambda task, calls: _inline(worker, task, calls))
+        worker = Worker(experiment, data, memory, stop, device)
+        yield WorkerPool(data, memory, lambda task, calls: _inline(worker, task, calls))
         return
     context = torch.multiprocessing.get_context("spawn")
-    places = (experiment, data.share(), slots, stop, device)
-    with ProcessPoolExecutor(workers, context, initializer=_init_worker, initargs=places) as pool:
+    arguments = (experiment, data.share(), memory, stop, device)
+    with ProcessPoolExecutor(workers, context, initializer=_init_worker, initargs=arguments) as pool:
         try:
-            yield WorkerPool(data, slots, lambda task, calls: _outside(pool, task, calls))
+            yield WorkerPool(data, memory, lambda task, calls: _in_processes(pool, task, calls))
         finally:
             stop.fill_(True)
 
 
-def _inline(worker: Worker, task: str, calls: Sequence[tuple[int, int]]) -> list[Any]:
+def _inline(worker: Worker, task: Task, calls: Sequence[tuple[int, int]]) -> list[Any]:
     with one_thread():
-        return [getattr(worker, task)(*call) for call in calls]
+        return [task(worker, *call) for call in calls]
 
 
-def _outside(pool: ProcessPoolExecutor, task: str, calls: Sequence[tuple[int, int]]) -> list[Any]:
+def _in_processes(pool: ProcessPoolExecutor, task: Task, calls: Sequence[tuple[int, int]]) -> list[Any]:
     try:
         futures: list[Future[Any]] = [pool.submit(_do, task, call) for call in calls]
         wait(futures, return_when="FIRST_EXCEPTION")
         return [future.result() for future in futures]
     except BrokenProcessPool:
-        raise FedcoastError(
-            "a worker process died, most likely killed by the system for want of memory; use fewer workers"
-        ) from None
+        raise FedcoastError("a worker process died, most likely because memory ran out; use fewer workers") from None
 
 
-_seat: Worker
+_worker: Worker
 
 
-def _init_worker(*places: Any) -> None:
-    global _seat
+def _init_worker(*arguments: Any) -> None:
+    global _worker
     init_worker()
     torch.set_num_threads(1)
-    _seat = Worker(*places)
+    _worker = Worker(*arguments)
 
 
-def _do(task: str, call: tuple[int, int]) -> Any:
-    return getattr(_seat, task)(*call)
+def _do(task: Task, call: tuple[int, int]) -> Any:
+    return task(_worker, *call)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A worker process: it leaves Ctrl-C to its parent, and does not outlive it."""
+"""Worker processes: they leave Ctrl-C to their parent and never outlive it."""
 
 import multiprocessing
 import os
@@ -7,17 +7,17 @@ import threading
 import time
 from collections.abc import Callable
 
-LOOKS = 0.5  # seconds between a worker's looks at whether it is still wanted
+CHECK_INTERVAL = 0.5  # seconds
 
 
-def init_worker(unwanted: Callable[[], bool] = lambda: False) -> None:
-    """Called once in a new process, which ends at once when it is `unwanted` or its parent is gone."""
+def init_worker(should_stop: Callable[[], bool] = lambda: False) -> None:
+    """Call once in a new process; it exits when `should_stop` returns True or its parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_leave_when, args=(unwanted,), daemon=True).start()
+    threading.Thread(target=_exit_when, args=(should_stop,), daemon=True).start()
 
 
-def _leave_when(unwanted: Callable[[], bool]) -> None:
+def _exit_when(should_stop: Callable[[], bool]) -> None:
     parent = multiprocessing.parent_process()
-    while not unwanted() and (parent is None or parent.is_alive()):
-        time.sleep(LOOKS)
+    while not should_stop() and (parent is None or parent.is_alive()):
+        time.sleep(CHECK_INTERVAL)
     os._exit(1)

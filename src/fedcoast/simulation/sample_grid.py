@@ -1,4 +1,4 @@
-"""The sample sheet of the paper's figures: one row per client, the same source images in every row."""
+"""Sample images as each client sees them: one row per client, the same source images in every row."""
 
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ BYTES = 150_000
 PALETTES = (256, 128, 64, 32, 16)
 
 
-def sheet(images: Pixels, setting: Setting, clients: int, seed: int = 0) -> Any:
+def sample_grid(images: Pixels, setting: Setting, clients: int, seed: int = 0) -> Any:
     """Draw some of the images as each client would see them; returns a `PIL.Image.Image`.
 
     `images` are uint8 of shape (n, height, width, channels), as a dataset stores them. They pass through the
@@ -39,12 +39,12 @@ def sheet(images: Pixels, setting: Setting, clients: int, seed: int = 0) -> Any:
             f"got {images.dtype} of shape {images.shape}"
         )
     chosen = _choose(images, clients, seed)
-    rows = _seen(chosen, setting, clients, seed)
+    rows = _views(chosen, setting, clients, seed)
     return _draw(rows, [_caption(setting, client, clients) for client in range(clients)], setting)
 
 
 def save(picture: Any, path: Path) -> None:
-    """Write a sheet as PNG, with fewer colours if it would take more than 150 kB: noise does not compress."""
+    """Write a sample grid as PNG, with fewer colours if it exceeds 150 kB: noise does not compress."""
     image = require("PIL.Image", extra="lab")
     picture.save(path)
     for colours in PALETTES:
@@ -55,10 +55,10 @@ def save(picture: Any, path: Path) -> None:
 
 
 def _choose(images: Pixels, clients: int, seed: int) -> Pixels:
-    """As many images as fit the sheet, different ones for different seeds."""
+    """As many images as fit the grid, different ones for different seeds."""
     if clients < 1:
         raise BadSetting(f"clients must be at least 1; got {clients}")
-    # What fills the file is the pixels that differ: those of the source, or of the tile where that is smaller.
+    # The size of the file follows from the distinct pixels: those of the source, or of the tile where it is smaller.
     height, width = np.minimum(images.shape[1:3], _tile(*images.shape[1:3]))
     fitting = DRAWN // (clients * int(height * width))
     columns = min(COLUMNS, max(3, fitting), len(images))
@@ -66,8 +66,8 @@ def _choose(images: Pixels, clients: int, seed: int) -> Pixels:
     return chosen
 
 
-def _seen(chosen: Pixels, setting: Setting, clients: int, seed: int) -> list[Pixels]:
-    """What each client sees of the chosen images; fewer of them where it holds fewer samples."""
+def _views(chosen: Pixels, setting: Setting, clients: int, seed: int) -> list[Pixels]:
+    """The chosen images as each client sees them; fewer where it holds fewer samples."""
     clean = torch.from_numpy(chosen).permute(0, 3, 1, 2).float() / 255
     mean = clean.mean((0, 2, 3))
     std = clean.std((0, 2, 3)).clamp(min=1e-3)
@@ -76,14 +76,14 @@ def _seen(chosen: Pixels, setting: Setting, clients: int, seed: int) -> list[Pix
     rows = []
     for client in range(clients):
         held = max(1, round(setting.share(client, clients) * len(chosen)))
-        seen = look(clean[:held], setting, client, clients, generator)
-        back = seen * std.view(1, -1, 1, 1) + mean.view(1, -1, 1, 1)
+        view = look(clean[:held], setting, client, clients, generator)
+        back = view * std.view(1, -1, 1, 1) + mean.view(1, -1, 1, 1)
         rows.append((back.clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).numpy())
     return rows
 
 
 def _caption(setting: Setting, client: int, clients: int) -> tuple[str, str]:
-    """A row's label: who it is, and how bad its data are."""
+    """The label of a row: the client, and how degraded its data are."""
     position = severity(client, clients)
     notes = []
     if setting.share_lost:
@@ -128,7 +128,7 @@ def _draw(rows: list[Pixels], captions: list[tuple[str, str]], setting: Setting)
         pen.text((MARGIN, middle), note, FAINT, font)
         for column, sample in enumerate(row):
             tile = image.fromarray(sample.repeat(3 // sample.shape[2], axis=2))
-            # Nearest neighbour: smoothing would hide the very noise the sheet is there to show.
+            # Nearest neighbour: smoothing would hide the noise that the grid shows.
             tile = tile.resize((width, height), image.Resampling.NEAREST)
             picture.paste(tile, (left + column * (width + GAP), top))
     return picture
