@@ -47,7 +47,7 @@ def streamed(parameters: int, clients: int, rounds: int) -> dict[str, Any]:
         np.copyto(start, noise)
         start *= np.float32(20)
         spill = Path(scratch) / "spill"
-        assessor = CoAst.votes(horizon=HORIZON, threads=1, spill=spill)
+        assessor = CoAst.votes(horizon=HORIZON, num_threads=1, spill_dir=spill)
         seconds_taken = []
         with _watched(spill) as peak:
             before = _private()
@@ -89,7 +89,7 @@ def cold_start(parameters: int, clients: int) -> dict[str, Any]:
     start = noise * np.float32(20)
     local = {client: named(_layers(start + np.roll(noise, 7919 * client))) for client in range(clients)}
     models = named(_layers(start)), named(_layers(start + noise))
-    assessor, seconds_taken = CoAst.votes(threads=1), []
+    assessor, seconds_taken = CoAst.votes(num_threads=1), []
     for number in range(1, 9):
         began = time.perf_counter()
         assessor.observe(Round(number, models[0], local, models[1]))

@@ -27,7 +27,7 @@ RIDERS = {"idle": 0.0, "echo": 1.0, "reverse": -1.0}
 METHODS_COMPARED: dict[str, Callable[[], Assessor]] = {
     "CoAst, our default": CoAst,
     "CoAst, votes against movement": CoAst.votes,
-    "CoAst, the paper's equation": partial(CoAst.paper, drift="movement"),  # FedAvg aggregates no votes
+    "CoAst, the paper's equation": partial(CoAst.paper, reference="movement"),  # FedAvg aggregates no votes
     "CoAst, the public code": CoAst.research_code,
     **{name: METHODS[name].make for name in ("cgsv", "cosine", "fed-pca", "norm")},
 }

@@ -28,7 +28,7 @@ METHODS_COMPARED: dict[str, Callable[[], Assessor]] = {
     "CoAst, our default": CoAst,
     "CoAst, our default, k = 5": partial(CoAst, horizon=5),
     "CoAst, votes against movement": CoAst.votes,
-    "CoAst, the paper's equation": partial(CoAst.paper, drift="movement"),  # FedAvg aggregates no votes
+    "CoAst, the paper's equation": partial(CoAst.paper, reference="movement"),  # FedAvg aggregates no votes
     "CoAst, the public code": CoAst.research_code,
     "cosine": METHODS["cosine"].make,
 }

@@ -138,11 +138,11 @@ def whole_round(parameters: int, clients: int, turns: int) -> Figures:
     facts = (models.named(before), dict(enumerate(map(models.named, uploads))), models.named(mean))
     contenders: dict[str, Callable[[], object]] = {"limit": limit, "FedAvg, weighted, in place": fedavg}
     for name, assessor in {
-        "CoAst(), the default": CoAst(threads=1),
-        'CoAst(layers="all")': CoAst(layers="all", threads=1),
-        "CoAst.votes()": CoAst.votes(threads=1),
-        "CoAst.votes(), drift by votes": CoAst.votes(drift="votes", threads=1),
-        "CoAst.votes(), two threads": CoAst.votes(threads=2),
+        "CoAst(), the default": CoAst(num_threads=1),
+        'CoAst(layers="all")': CoAst(layers="all", num_threads=1),
+        "CoAst.votes()": CoAst.votes(num_threads=1),
+        "CoAst.votes(), drift by votes": CoAst.votes(reference="votes", num_threads=1),
+        "CoAst.votes(), two threads": CoAst.votes(num_threads=2),
         "CGSV": CGSV(),
         "cosine": Cosine(),
         "norm": Norm(),
@@ -192,7 +192,7 @@ def growth_in_clients(parameters: int, counts: Iterable[int], turns: int) -> dic
     measured = {}
     for clients in counts:
         local = LazyModels({client: lambda client=client: pool[client % len(pool)] for client in range(clients)})
-        assessor, seconds_taken, limits = CoAst.votes(drift="votes", horizon=1, threads=1), [], []
+        assessor, seconds_taken, limits = CoAst.votes(reference="votes", horizon=1, num_threads=1), [], []
         for number in range(turns + 2):
             limits.append(_seconds(lambda: rivals.limit(before, moved[1])))
             began = time.perf_counter()
@@ -207,7 +207,7 @@ def growth_in_rounds(parameters: int, clients: int, rounds: int) -> dict[str, fl
     """Whether late rounds cost more than early ones."""
     before = models.draw(parameters, 0)
     local = {client: models.named(models.moved(before, 1 + client)) for client in range(clients)}
-    facts, assessor, seconds_taken = models.named(before), CoAst.votes(threads=1), []
+    facts, assessor, seconds_taken = models.named(before), CoAst.votes(num_threads=1), []
     for number in range(rounds):
         began = time.perf_counter()
         assessor.observe(Round(number, facts, local, local[0]))

@@ -125,7 +125,7 @@ def _growth(measured: dict[str, Any]) -> list[str]:
                 for count, of in measured["growth in clients"].items()
             ],
         ),
-        '1M parameters, uploads streamed one at a time, `CoAst.votes(drift="votes")`. Over '
+        '1M parameters, uploads streamed one at a time, `CoAst.votes(reference="votes")`. Over '
         f"{measured['growth in rounds']['rounds']} rounds the late ones take "
         f"{measured['growth in rounds']['late / early']:.2f} "
         "times as long as the early ones.",
@@ -136,7 +136,7 @@ def _room(measured: dict[str, Any], huge: dict[str, Any] | None) -> list[str]:
     return [
         "## Memory and disk",
         "Most private memory (RssAnon) of a process that streams uploads of 25M parameters through "
-        "`CoAst.votes(spill=…)`, three models "
+        "`CoAst.votes(spill_dir=…)`, three models "
         "(before, after, one upload: 0.3 GB) included:",
         _memory([*measured["memory"].values(), *([huge] if huge else [])]),
         (f"The last row is `{huge['command']}`, commit {huge['commit']}. " if huge else "")

@@ -36,14 +36,14 @@ TUNING_SETTINGS = ("quantity", "noise", "resolution", "mask", "label-noise", "mi
 OBSERVER_FIRST = dict(reversed(MODES.items()))
 
 HORIZONS = (1, 2, 3)
-LAYERS = ("all", "head", "ends")
+LAYERS = {"all": "all", "head": "head", "ends": "first+head"}  # as rows name them, and as CoAst does
 PASTS = (0, 0.25, 0.5, 0.75)
 VARIANTS: dict[str, dict[str, Any]] = {
     "r = 5 %": {"keep": 0.05},
     "r = 20 %": {"keep": 0.2},
-    "the sign of the whole update": {"target": "update"},
-    "the votes to come as drift": {"drift": "votes"},
-    "the first five rounds left out": {"rounds": slice(5, None)},
+    "the sign of the whole update": {"signal": "update"},
+    "the votes to come as drift": {"reference": "votes"},
+    "the first five rounds left out": {"score_rounds": slice(5, None)},
 }
 NO_RIVALS = ("coast", "chance", "constant")  # chance has a mean of 0 and a single draw that every run would repeat
 RIVALS = tuple(
@@ -65,11 +65,15 @@ def candidates(trained: Experiment) -> Iterator[tuple[str, MethodSpec]]:
     for layers in LAYERS:
         for horizon in HORIZONS:
             for past in PASTS:
-                yield _row(layers, horizon, past), coast("votes", trained, horizon, layers=layers, past=past)
+                yield (
+                    _row(layers, horizon, past),
+                    coast("votes", trained, horizon, layers=LAYERS[layers], past_weight=past),
+                )
     for reading in ("text", "code"):
-        for layers in LAYERS[1:]:
-            yield f"{READING_TITLES[reading]}, {layers}", coast(reading, trained, layers=layers)
-        yield f"{READING_TITLES[reading]}, ends, past 0.5", coast(reading, trained, layers="ends", past=0.5)
+        for layers in ("head", "ends"):
+            yield f"{READING_TITLES[reading]}, {layers}", coast(reading, trained, layers=LAYERS[layers])
+        both = coast(reading, trained, layers=LAYERS["ends"], past_weight=0.5)
+        yield f"{READING_TITLES[reading]}, ends, past 0.5", both
     for name in RIVALS:
         yield name, plain(name)
 

@@ -95,7 +95,7 @@ def coast(reading: str, experiment: Experiment, horizon: int = 2, **changes: Any
     """
     preset, options = READINGS[reading]
     if reading == "text" and experiment.aggregation != "pruned":
-        options = {**options, "drift": "movement"}
+        options = {**options, "reference": "movement"}
     numbers = {"keep": experiment.keep, "step": experiment.step, "horizon": horizon}
     return MethodSpec(f"coast-{reading}-k{horizon}", "coast", {**options, **numbers, **changes}, preset)
 

@@ -92,7 +92,7 @@ def _unclipped(reading: str, trained: Any, keep: float) -> MethodSpec:
     """A reading in which raw updates replace votes."""
     if reading != "code":
         return coast(reading, trained, keep=keep)
-    spec = coast(reading, trained, keep=keep, target="parameters")
+    spec = coast(reading, trained, keep=keep, signal="parameters")
     return replace(spec, name=f"{spec.name}-sparse", sparse=keep) if keep < 1 else spec
 
 

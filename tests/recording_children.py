@@ -62,7 +62,7 @@ def assess(folder):
 
 def spill(folder):
     """Assess up to the last round with all that is held in files, saved after every other round; then the answer."""
-    assessor = CoAst(keep=0.3, horizon=3, drift="votes", target="pruned", spill=folder / "spill")
+    assessor = CoAst(keep=0.3, horizon=3, reference="votes", signal="pruned", spill_dir=folder / "spill")
     if (folder / "state").exists():
         assessor.restore(folder / "state")
     for number in range((assessor.last_round or 0) + 1, LAST + 1):

@@ -45,7 +45,7 @@ def large(clients=1000, rounds=1000, layers=60, draws=100):
             for number in range(rounds)
         },
         seen={name: int(there[place].sum()) for place, name in enumerate(names)},
-        settings={"horizon": 2, "target": "ballot", "baseline": "idle", "rounds": [None, None]},
+        settings={"horizon": 2, "signal": "ballot", "baseline": "idle", "score_rounds": [None, None]},
     )
     report = build_report(assessment, draws=draws, title="large", made=MADE)
     votes = {name: np.full(layers, 100) for name in names}

@@ -42,14 +42,14 @@ def options(draw, **fixed):
         "keep": draw(keeps),
         "step": draw(st.sampled_from([0.02, 0.5, "avg"])),
         "horizon": draw(st.integers(1, 3)),
-        "past": draw(st.sampled_from([0, 0.25, 0.5, 1])),
-        "target": draw(st.sampled_from(TARGETS)),
-        "drift": draw(st.sampled_from(DRIFTS)),
+        "past_weight": draw(st.sampled_from([0, 0.25, 0.5, 1])),
+        "signal": draw(st.sampled_from(TARGETS)),
+        "reference": draw(st.sampled_from(DRIFTS)),
         "baseline": draw(st.sampled_from(["idle", "none"])),
-        "layers": draw(st.sampled_from(["all", "ends"])),
-        "tail": draw(st.sampled_from(["drop", "truncate"])),
-        "ulps": draw(st.sampled_from([0, 4])),
-        "rounds": draw(st.sampled_from([slice(None), slice(1, None), slice(-2, None), slice(0, 3)])),
+        "layers": draw(st.sampled_from(["all", "first+head"])),
+        "incomplete_rounds": draw(st.sampled_from(["drop", "truncate"])),
+        "ulp_tolerance": draw(st.sampled_from([0, 4])),
+        "score_rounds": draw(st.sampled_from([slice(None), slice(1, None), slice(-2, None), slice(0, 3)])),
     } | fixed
-    smalls = ["one", "none"] if drawn["drift"] == "votes" else ["one", "none", "raw"]
-    return {"small": draw(st.sampled_from(smalls))} | drawn
+    smalls = ["one", "none"] if drawn["reference"] == "votes" else ["one", "none", "raw"]
+    return {"tiny_layers": draw(st.sampled_from(smalls))} | drawn

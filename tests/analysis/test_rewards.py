@@ -14,6 +14,7 @@ from fedcoast import Assessment, BadFile, BadSetting, CoAst, Recorder
 from fedcoast.analysis.rewards import cents, rewards
 from fedcoast.analysis.uncertainty import uncertainty
 from fedcoast.cli import rewarding
+from fedcoast.cli.coast_options import CoAstOptions
 
 SCORES = {"ann": 600, "bob": 300, "cid": 100, "dan": 0, "eve": -400}
 
@@ -273,7 +274,7 @@ def test_names_in_a_saved_answer_keep_their_line_ends(tmp_path, form):
     odd = assessed({"a\rb": 3, "a\r\nb": 2, "a\nb": 1})
     file = tmp_path / f"answer.{form}"
     file.write_bytes((odd.to_json() if form == "json" else odd.to_csv()).encode())
-    assert rewarding.answer(file).scores == odd.scores
+    assert rewarding.answer(file, CoAstOptions()).scores == odd.scores
 
 
 def test_the_command_refuses_what_the_function_refuses(run, tmp_path):

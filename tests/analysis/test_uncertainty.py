@@ -65,8 +65,10 @@ def test_blocks_cover_what_neighbouring_rounds_share():
     table = np.random.default_rng(0).normal(size=(40, 2))
     assert uncertainty(assessed(table)).block == 3
     assert uncertainty(assessed(table, {"horizon": 6})).block == 7
-    assert uncertainty(assessed(table, {"horizon": 6, "past": 0})).block == 7
-    assert uncertainty(assessed(table, {"horizon": 3, "past": 0.5})).block == 7  # one's future may be another's past
+    assert uncertainty(assessed(table, {"horizon": 6, "past_weight": 0})).block == 7
+    assert (
+        uncertainty(assessed(table, {"horizon": 3, "past_weight": 0.5})).block == 7
+    )  # one's future may be another's past
     assert uncertainty(assessed(table, {"horizon": "far"})).block == 3
 
 
@@ -164,7 +166,7 @@ def test_only_rounds_that_the_scores_count_matter():
     table[:10] += 1000
     whole = assessed(table)
     late = assessed(table[10:])
-    window = replace(whole, scores=late.scores, seen=late.seen, settings={"rounds": [10, None]})
+    window = replace(whole, scores=late.scores, seen=late.seen, settings={"score_rounds": [10, None]})
     assert uncertainty(window).intervals == uncertainty(late).intervals
     assert uncertainty(window).rounds == 30
 

@@ -184,12 +184,21 @@ def test_a_ledger_with_another_credit_is_found(run):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"past": 0}, {"drift": "votes"}, {"drift": "votes", "past": 0}, {"baseline": "idle"}, {"horizon": 4}],
+    [
+        {},
+        {"past_weight": 0},
+        {"reference": "votes"},
+        {"reference": "votes", "past_weight": 0},
+        {"baseline": "idle"},
+        {"horizon": 4},
+    ],
 )
 def test_a_ledger_whose_rounds_were_spilled_is_as_true_as_one_without(run, tmp_path, options):
     spilled = set()
     for memory in range(0, 1500, 300):  # all of the rounds, or some of them
-        assessor = CoAst(**{"keep": 0.3, "horizon": 2, **options}, spill=tmp_path / str(memory), memory=memory)
+        assessor = CoAst(
+            **{"keep": 0.3, "horizon": 2, **options}, spill_dir=tmp_path / str(memory), memory_limit=memory
+        )
         show(assessor, replay(run))
         assessor.save(run / "coast.state")
         _, state = read_tensors(run / "coast.state")
@@ -219,7 +228,7 @@ def test_a_ledger_whose_rounds_were_spilled_is_as_true_as_one_without(run, tmp_p
     ],
 )
 def test_a_forged_ledger_is_found_although_its_rounds_were_spilled(run, tmp_path, forge, said):
-    assessor = CoAst(keep=0.3, horizon=2, spill=tmp_path / "spilled")
+    assessor = CoAst(keep=0.3, horizon=2, spill_dir=tmp_path / "spilled")
     show(assessor, replay(run))
     assessor.save(run / "coast.state")
     arrays, state = read_tensors(run / "coast.state")
@@ -230,7 +239,7 @@ def test_a_forged_ledger_is_found_although_its_rounds_were_spilled(run, tmp_path
 
 
 def test_a_spilled_ledger_with_another_array_is_found(run, tmp_path):
-    assessor = CoAst(keep=0.3, horizon=2, spill=tmp_path / "spilled")
+    assessor = CoAst(keep=0.3, horizon=2, spill_dir=tmp_path / "spilled")
     show(assessor, replay(run))
     assessor.save(run / "coast.state")
     arrays, state = read_tensors(run / "coast.state")
@@ -357,5 +366,5 @@ def test_settings_that_no_file_can_hold_are_said():
     ):
         with pytest.raises(BadSetting, match=said):
             remade(method, settings)
-    sliding = CoAst(rounds=slice(-3, None), layers=["a*", "b"]).assessment().settings
+    sliding = CoAst(score_rounds=slice(-3, None), layers=["a*", "b"]).assessment().settings
     assert remade("coast", sliding).assessment().settings == sliding

@@ -63,16 +63,16 @@ def test_csv_is_the_whole_answer(run):
 @pytest.mark.parametrize(
     ("options", "settings"),
     [
-        (["--target", "pruned", "--horizon", "1"], {"target": "pruned", "horizon": 1}),
-        (["--drift", "votes", "--baseline", "none"], {"drift": "votes", "baseline": "none"}),
+        (["--signal", "pruned", "--horizon", "1"], {"signal": "pruned", "horizon": 1}),
+        (["--reference", "votes", "--baseline", "none"], {"reference": "votes", "baseline": "none"}),
         (["--layers", "layer1"], {"layers": ["layer1"]}),
         (["--layers", "layer1, layer*"], {"layers": ["layer1", "layer*"]}),
         (["--layers", "all"], {"layers": "all"}),
-        (["--layers", "ends"], {"layers": "ends"}),
-        (["--rounds", "1:"], {"rounds": slice(1, None)}),
-        (["--rounds=-1:"], {"rounds": slice(-1, None)}),
-        (["--tail", "truncate"], {"tail": "truncate"}),
-        (["--step", "avg", "--small", "none"], {"step": "avg", "small": "none"}),
+        (["--layers", "first+head"], {"layers": "first+head"}),
+        (["--score-rounds", "1:"], {"score_rounds": slice(1, None)}),
+        (["--score-rounds=-1:"], {"score_rounds": slice(-1, None)}),
+        (["--incomplete-rounds", "truncate"], {"incomplete_rounds": "truncate"}),
+        (["--step", "avg", "--tiny-layers", "none"], {"step": "avg", "tiny_layers": "none"}),
     ],
 )
 def test_every_option_reaches_the_assessor(run, options, settings):
@@ -96,7 +96,7 @@ def test_presets_are_ours_the_papers_and_the_codes(run):
 
 
 def test_the_past_can_be_left_in(run):
-    said = json.loads(within("assess", run, "--past", "0", "--layers", "all", "--json").stdout)
+    said = json.loads(within("assess", run, "--past-weight", "0", "--layers", "all", "--json").stdout)
     assert said == json.loads(within("assess", run, "--preset", "votes", "--json").stdout)
 
 
@@ -105,11 +105,11 @@ def test_the_past_can_be_left_in(run):
     [
         (["assess", "nowhere"], 3, "nowhere is not a folder"),
         (["assess", "RUN", "--keep", "10"], 3, "did you mean 0.10?"),
-        (["assess", "RUN", "--rounds", "ten"], 3, "rounds must look like 10:"),
+        (["assess", "RUN", "--score-rounds", "ten"], 3, "score_rounds must look like 10:"),
         (["assess", "RUN", "--step", "big"], 3, "step must be a number or avg"),
-        (["assess", "RUN", "--past", "2"], 3, "past must lie in [0, 1]"),
+        (["assess", "RUN", "--past-weight", "2"], 3, "past_weight must lie in [0, 1]"),
         (["assess", "RUN", "--layers", "fc.*"], 3, "chooses none of the model's layers"),
-        (["assess", "RUN", "--target", "moon"], 2, "moon"),
+        (["assess", "RUN", "--signal", "moon"], 2, "moon"),
         (["assess", "RUN", "--horizon", "9"], 4, ""),
         (["nonsense"], 2, "nonsense"),
         (["simulate", "--dataset", "mnist"], 3, "dataset must be one of"),

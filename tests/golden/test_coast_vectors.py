@@ -30,7 +30,7 @@ PER_ROUND = {
 
 
 def assess(mode, target, change=own, **settings):
-    assessor = CoAst.votes(keep=0.5, target=TARGETS[target], baseline="none", **settings)
+    assessor = CoAst.votes(keep=0.5, signal=TARGETS[target], baseline="none", **settings)
     for round in fixture_a.rounds(mode, change):
         assessor.observe(round)
     return assessor.assessment()
@@ -52,7 +52,7 @@ def test_every_target_scores_as_the_vector_says(mode, target):
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_in_loop_movement_and_integer_votes_are_the_same_drift(target):
-    assert assess("inloop", target, drift="votes").credits == assess("inloop", target, drift="movement").credits
+    assert assess("inloop", target, reference="votes").credits == assess("inloop", target, reference="movement").credits
 
 
 @pytest.mark.parametrize(

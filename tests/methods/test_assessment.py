@@ -31,7 +31,7 @@ def test_the_mean_is_the_score_per_round_seen():
 
 def test_evened_out_clients_are_compared_as_if_all_had_been_in_every_counted_round():
     assert SMALL.evened == pytest.approx({7: 1.5, "ann": 3.5, "bob": -1.5})
-    last = replace(SMALL, settings={"rounds": [1, None]})
+    last = replace(SMALL, settings={"score_rounds": [1, None]})
     assert last.counted == (2,)
     assert last.evened == pytest.approx({7: 2, "ann": np.nan, "bob": np.nan}, nan_ok=True)
     assert replace(SMALL, credits={1: {"ann": 10**30}}).evened["ann"] == pytest.approx(1e30)
@@ -144,8 +144,8 @@ def test_csv_that_is_no_assessment_is_refused_by_our_own_error(text):
 
 
 @pytest.mark.parametrize(("name", "value"), [
-    ("horizon", "five"), ("horizon", None), ("past", "half"), ("past", True),
-    ("rounds", ["a", 3]), ("rounds", [1]), ("rounds", 5),
+    ("horizon", "five"), ("horizon", None), ("past_weight", "half"), ("past_weight", True),
+    ("score_rounds", ["a", 3]), ("score_rounds", [1]), ("score_rounds", 5),
 ])  # fmt: skip
 def test_a_setting_that_reports_count_with_is_refused_by_name_where_a_file_altered_it(name, value):
     answer = show(CoAst(horizon=1), federation(seed=13, rounds=3))

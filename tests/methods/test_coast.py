@@ -78,18 +78,18 @@ def test_only_the_largest_share_of_each_layer_votes():
     assert show(CoAst.votes(keep=0.25, horizon=1), rounds).scores == {"a": 1}
     assert show(CoAst.votes(keep=0.5, horizon=1), rounds).scores == {"a": 0}
     assert show(CoAst.votes(keep=1, horizon=1), rounds).scores == {"a": 0}
-    assert show(CoAst.votes(target="update", keep=0.25, horizon=1), rounds).scores == {"a": 0}
+    assert show(CoAst.votes(signal="update", keep=0.25, horizon=1), rounds).scores == {"a": 0}
 
 
 def test_drift_by_votes_needs_no_movement():
     still = list(walk([[0, 0, 0, 0]] * 3, [{"a": UP, "b": UP, "c": DOWN}] * 3))
     assert show(CoAst.votes(keep=1, horizon=1), still).scores == {"a": 0, "b": 0, "c": 0}
-    assert show(CoAst.votes(keep=1, horizon=1, drift="votes"), still).scores == {"a": 8, "b": 8, "c": -8}
+    assert show(CoAst.votes(keep=1, horizon=1, reference="votes"), still).scores == {"a": 8, "b": 8, "c": -8}
 
 
 def test_drift_by_votes_is_that_of_the_rounds_after():
     rounds = list(walk([UP] * 3, [{"a": DOWN, "b": DOWN, "c": DOWN}, {"a": UP}, {"a": UP}]))
-    assert show(CoAst.votes(keep=1, horizon=2, drift="votes"), rounds).credits == {1: {"a": -4, "b": -4, "c": -4}}
+    assert show(CoAst.votes(keep=1, horizon=2, reference="votes"), rounds).credits == {1: {"a": -4, "b": -4, "c": -4}}
 
 
 def test_rounding_is_no_movement_unless_one_asks_for_it():
@@ -97,7 +97,7 @@ def test_rounding_is_no_movement_unless_one_asks_for_it():
     start = {"w": np.ones(4)}
     rounds = [Round(n, start, {"a": {"w": np.full(4, 2.0)}}, {"w": np.full(4, 1.0 + n * ulp)}) for n in (1, 2)]
     assert show(CoAst.votes(keep=1, horizon=1), rounds).scores == {"a": 0}
-    assert show(CoAst.votes(keep=1, horizon=1, ulps=0), rounds).scores == {"a": 4}
+    assert show(CoAst.votes(keep=1, horizon=1, ulp_tolerance=0), rounds).scores == {"a": 4}
 
 
 # Who takes part
@@ -137,7 +137,7 @@ def test_a_free_rider_never_ranks_first():
     for seed in range(5):
         rounds = [with_upload(round, "idle", round.start) for round in federation(seed=seed, rounds=8)]
         for target in ("ballot", "pruned", "parameters", "update"):
-            assessment = show(CoAst.votes(keep=0.3, target=target), rounds)
+            assessment = show(CoAst.votes(keep=0.3, signal=target), rounds)
             assert assessment.scores["idle"] == 0
             if any(assessment.scores.values()):
                 assert assessment.ranking[0] != "idle"
@@ -157,7 +157,7 @@ def test_a_warm_up_can_be_left_out_and_a_window_can_slide():
     rounds = list(walk([UP] * 6, [{"a": DOWN}] * 2 + [{"a": UP}] * 4))
 
     def score(part):
-        assessment = show(CoAst.votes(keep=1, horizon=1, rounds=part), rounds)
+        assessment = show(CoAst.votes(keep=1, horizon=1, score_rounds=part), rounds)
         assert list(assessment.credits) == [1, 2, 3, 4, 5]
         return assessment.scores["a"], assessment.seen["a"]
 
@@ -170,7 +170,7 @@ def test_a_warm_up_can_be_left_out_and_a_window_can_slide():
 
 
 def test_a_sliding_window_slides_as_rounds_come():
-    assessor = CoAst.votes(keep=1, horizon=1, rounds=slice(-2, None))
+    assessor = CoAst.votes(keep=1, horizon=1, score_rounds=slice(-2, None))
     scores = []
     for round in walk([UP] * 6, [{"a": DOWN}] * 2 + [{"a": UP}] * 4):
         assessor.observe(round)
@@ -180,7 +180,9 @@ def test_a_sliding_window_slides_as_rounds_come():
 
 def test_a_truncated_tail_is_valued_with_the_future_there_is_and_stays_pending():
     rounds = list(walk([UP, UP, UP, DOWN], [{"a": UP}] * 4))
-    dropped, truncated = (show(CoAst.votes(keep=1, horizon=3, tail=tail), rounds) for tail in ("drop", "truncate"))
+    dropped, truncated = (
+        show(CoAst.votes(keep=1, horizon=3, incomplete_rounds=tail), rounds) for tail in ("drop", "truncate")
+    )
     assert dropped.credits == {1: {"a": 4}}
     assert truncated.credits == {1: {"a": 4}, 2: {"a": 0}, 3: {"a": -4}}
     assert truncated.pending == dropped.pending == (2, 3, 4)
@@ -188,7 +190,7 @@ def test_a_truncated_tail_is_valued_with_the_future_there_is_and_stays_pending()
 
 
 def test_a_truncated_credit_is_provisional():
-    assessor = CoAst.votes(keep=1, horizon=2, tail="truncate")
+    assessor = CoAst.votes(keep=1, horizon=2, incomplete_rounds="truncate")
     credits = []
     for round in walk([UP, DOWN, [3, 3, 3, 3]], [{"a": UP}] * 3):
         assessor.observe(round)
@@ -205,7 +207,7 @@ DEEP = federation(seed=11, rounds=4, layers=LAYERS)
 
 def votes_of(layers, rounds=DEEP):
     """How many votes a client has: all parameters of the layers that count."""
-    assessor = CoAst.votes(keep=1, layers=layers, target="update", drift="movement", ulps=0)
+    assessor = CoAst.votes(keep=1, layers=layers, signal="update", reference="movement", ulp_tolerance=0)
     show(assessor, rounds)
     (held, *_) = assessor._held
     return int(sizes(held.claims["ann"], held.plane_layout).sum())
@@ -312,7 +314,7 @@ def test_statistics_of_normalisation_layers_never_vote():
 
 
 def votes_of_network(rounds):
-    assessor = CoAst.votes(keep=1, target="update")
+    assessor = CoAst.votes(keep=1, signal="update")
     assessor.observe(rounds[0])
     (held,) = assessor._held
     return sum(held.plane_layout.sizes)
@@ -343,7 +345,7 @@ def test_state_dicts_and_arrays_are_assessed_alike():
 def test_a_tensor_too_small_for_the_share_votes_as_told():
     rounds = list(walk([UP] * 2, [{"a": [3, 2, 1, 1]}] * 2))
     scores = {
-        small: show(CoAst.votes(keep=0.1, horizon=1, small=small), rounds).scores["a"]
+        small: show(CoAst.votes(keep=0.1, horizon=1, tiny_layers=small), rounds).scores["a"]
         for small in ("one", "none", "raw")
     }
     assert scores == {"one": 1, "none": 0, "raw": 4}
@@ -354,13 +356,13 @@ def test_a_tensor_too_small_for_the_share_votes_as_told():
 
 def test_the_papers_preset_is_the_papers_text():
     assert CoAst.paper().settings == CoAst.votes().settings | {
-        "target": "parameters", "drift": "votes", "baseline": "none", "small": "none",
+        "signal": "parameters", "reference": "votes", "baseline": "none", "tiny_layers": "none",
     }  # fmt: skip
 
 
 def test_the_research_codes_preset_is_the_code():
     assert CoAst.research_code().settings == CoAst.votes().settings | {
-        "target": "pruned", "baseline": "none", "ulps": 0, "small": "raw",
+        "signal": "pruned", "baseline": "none", "ulp_tolerance": 0, "tiny_layers": "raw",
     }  # fmt: skip
 
 
@@ -430,8 +432,8 @@ def test_nothing_held_is_the_callers_memory():
     for drift in ("movement", "votes"):
         for target in ("ballot", "parameters"):
             rounds = list(walk([UP] * 3, [{"a": UP}] * 3))
-            assessor = CoAst.votes(keep=1, horizon=1, drift=drift, target=target)
-            reference = show(CoAst.votes(keep=1, horizon=1, drift=drift, target=target), rounds)
+            assessor = CoAst.votes(keep=1, horizon=1, reference=drift, signal=target)
+            reference = show(CoAst.votes(keep=1, horizon=1, reference=drift, signal=target), rounds)
             for round in rounds:
                 fresh = Round(round.number, {"w": round.start["w"].copy()}, {"a": {"w": round.local["a"]["w"].copy()}},
                               {"w": round.end["w"].copy()})  # fmt: skip
@@ -452,7 +454,7 @@ def test_read_only_arrays_are_enough():
         replace(r, start=frozen(r.start), end=frozen(r.end), local={c: frozen(m) for c, m in r.local.items()})
         for r in DEEP
     ]
-    for settings in ({}, {"drift": "votes"}, {"target": "pruned", "step": "avg"}):
+    for settings in ({}, {"reference": "votes"}, {"signal": "pruned", "step": "avg"}):
         assert show(CoAst.votes(**settings), rounds) == show(CoAst.votes(**settings), DEEP)
 
 
@@ -471,7 +473,7 @@ def test_updates_too_large_for_the_type_are_still_judged_by_their_sign(step):
     rounds = [Round(n, {"w": start}, {"a": {"w": local}}, {"w": start * np.float32(1 - n / 8)}) for n in (1, 2, 3)]
     expected = {"ballot": 2, "pruned": 0 if step == 0.02 else 4, "parameters": 4, "update": 2}
     for target, score in expected.items():
-        assert show(CoAst.votes(keep=0.25, horizon=1, target=target, step=step), rounds).scores == {"a": score}
+        assert show(CoAst.votes(keep=0.25, horizon=1, signal=target, step=step), rounds).scores == {"a": score}
 
 
 def test_a_round_out_of_order_is_refused():

@@ -36,14 +36,14 @@ def test_half_of_the_agreement_with_the_rounds_before_is_taken_off():
 def test_who_repeats_the_last_step_loses_what_who_foresees_the_next_keeps():
     straight = [[1.0] * 8] * 4 + [[-1.0] * 8] * 4  # four rounds up, then four down
     rounds = moving(straight, [{"follows": step} for step in [straight[0], *straight[:-1]]])
-    follower = show(CoAst(keep=1, horizon=1, past=1), rounds).credits
+    follower = show(CoAst(keep=1, horizon=1, past_weight=1), rounds).credits
     assert [follower[number]["follows"] for number in range(1, 8)] == [8, 0, 0, -16, -16, 0, 0]
 
 
 def test_the_first_rounds_have_no_past_and_lose_nothing():
     rounds = federation(rounds=9)
     for horizon in (1, 2, 3):
-        plain, halved = (show(CoAst(horizon=horizon, past=past), rounds).credits for past in (0, 0.5))
+        plain, halved = (show(CoAst(horizon=horizon, past_weight=past), rounds).credits for past in (0, 0.5))
         for number in range(1, horizon + 1):
             assert plain[number] == halved[number]
         assert plain[horizon + 1] != halved[horizon + 1]
@@ -51,7 +51,7 @@ def test_the_first_rounds_have_no_past_and_lose_nothing():
 
 def test_what_is_taken_off_grows_in_proportion():
     rounds = federation(rounds=9)
-    plain, half, whole = (show(CoAst(past=past), rounds).scores for past in (0, 0.5, 1))
+    plain, half, whole = (show(CoAst(past_weight=past), rounds).scores for past in (0, 0.5, 1))
     assert plain != whole
     for client in plain:
         assert plain[client] - half[client] == half[client] - whole[client]
@@ -59,8 +59,8 @@ def test_what_is_taken_off_grows_in_proportion():
 
 def test_the_presets_of_the_paper_take_nothing_off():
     for preset in (CoAst.votes, CoAst.paper, CoAst.research_code):
-        assert (preset().past, preset().layers) == (0, "all")
-    assert (CoAst().past, CoAst().layers) == (0.5, "ends")
+        assert (preset().config.past_weight, preset().config.layers) == (0, "all")
+    assert (CoAst().config.past_weight, CoAst().config.layers) == (0.5, "first+head")
 
 
 def test_a_server_that_reuses_its_memory_changes_no_past():
@@ -93,15 +93,15 @@ def chosen(layers, names):
 
 def test_the_ends_are_the_first_layer_with_what_belongs_to_it_and_the_head():
     ends = ["conv1.weight", "conv1.bias", "norm.weight", "head.weight", "head.bias"]
-    assert chosen("ends", list(SHAPES)) == ends
+    assert chosen("first+head", list(SHAPES)) == ends
 
 
 @pytest.mark.parametrize("few", [["head.weight", "head.bias"], ["norm.weight"], ["conv1.weight", "head.weight"]])
 def test_a_model_of_one_or_two_layers_is_all_ends(few):
-    assert chosen("ends", few) == few
+    assert chosen("first+head", few) == few
 
 
 def test_the_head_of_a_model_without_matrices_is_refused_but_its_ends_are_not():
     with pytest.raises(BadSetting, match="chooses none"):
         chosen("head", ["conv1.bias"])
-    assert chosen("ends", ["conv1.bias"]) == ["conv1.bias"]
+    assert chosen("first+head", ["conv1.bias"]) == ["conv1.bias"]

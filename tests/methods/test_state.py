@@ -61,8 +61,9 @@ def test_restoring_forgets_what_was_there(tmp_path):
 
 
 OTHERS = {
-    "keep": 0.2, "step": 0.5, "horizon": 3, "target": "update", "drift": "votes", "baseline": "none", "layers": "head",
-    "rounds": slice(1, None), "tail": "truncate", "ulps": 0, "small": "none", "bad_uploads": "raise",
+    "keep": 0.2, "step": 0.5, "horizon": 3, "past_weight": 0, "signal": "update", "reference": "votes",
+    "baseline": "none", "layers": "head", "score_rounds": slice(1, None), "incomplete_rounds": "truncate",
+    "ulp_tolerance": 0, "tiny_layers": "none", "bad_uploads": "raise",
 }  # fmt: skip
 
 

@@ -25,13 +25,13 @@ def test_a_key_stands_for_every_option_and_for_what_is_judged_by():
 
 def test_a_key_follows_the_defaults_of_the_method():
     spec = MethodSpec("coast", "coast")
-    assert spec.key(EXPERIMENT) == MethodSpec("coast", "coast", {"horizon": CoAst().horizon}).key(EXPERIMENT)
-    assert spec.key(EXPERIMENT) != MethodSpec("coast", "coast", {"horizon": CoAst().horizon + 1}).key(EXPERIMENT)
+    assert spec.key(EXPERIMENT) == MethodSpec("coast", "coast", {"horizon": CoAst().config.horizon}).key(EXPERIMENT)
+    assert spec.key(EXPERIMENT) != MethodSpec("coast", "coast", {"horizon": CoAst().config.horizon + 1}).key(EXPERIMENT)
 
 
 def test_the_paper_s_equation_asks_for_the_movement_wherever_votes_are_not_what_is_aggregated():
     drifts = {
-        aggregation: coast("text", Experiment(aggregation=aggregation)).assessor().settings["drift"]
+        aggregation: coast("text", Experiment(aggregation=aggregation)).assessor().settings["reference"]
         for aggregation in ("pruned", "sparse", "fedavg")
     }
     assert drifts == {"pruned": "votes", "sparse": "movement", "fedavg": "movement"}

@@ -65,7 +65,7 @@ def test_equal_clients_get_equal_credit(rounds, settings):
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_client_that_returns_the_start_model_scores_exactly_zero(target, rounds, settings):
     idle = [with_upload(round, "idle", round.start) for round in rounds]
-    assessment = show(CoAst(**settings | {"target": target}), idle)
+    assessment = show(CoAst(**settings | {"signal": target}), idle)
     assert assessment.scores["idle"] == 0
     assert all(credit["idle"] == 0 for credit in assessment.credits.values())
 
@@ -79,7 +79,7 @@ def test_the_baseline_does_not_change_the_ranking_when_everyone_answers(rounds, 
 
 
 @steady
-@given(federations(clients=st.integers(2, 4)), options(drift="movement"))
+@given(federations(clients=st.integers(2, 4)), options(reference="movement"))
 def test_whether_one_client_answers_does_not_touch_the_others_while_the_model_moves_alike(rounds, settings):
     gone = rounds[0].clients[0]
     assume(all(len(round.clients) > 1 or gone not in round.clients for round in rounds))
@@ -93,7 +93,7 @@ def test_whether_one_client_answers_does_not_touch_the_others_while_the_model_mo
 
 
 @steady
-@given(federations(), options(rounds=slice(None)))
+@given(federations(), options(score_rounds=slice(None)))
 def test_only_those_who_answered_get_credit_and_scores_are_sums_of_credits(rounds, settings):
     assessment = show(CoAst(**settings), rounds)
     answered = {round.number: set(round.clients) for round in rounds}
@@ -103,7 +103,7 @@ def test_only_those_who_answered_get_credit_and_scores_are_sums_of_credits(round
     for client, score in assessment.scores.items():
         credits = [credit[client] for credit in assessment.credits.values() if client in credit]
         assert (score, assessment.seen[client]) == (sum(credits), len(credits))
-        assert all(type(credit) is (float if settings["past"] else int) for credit in credits)
+        assert all(type(credit) is (float if settings["past_weight"] else int) for credit in credits)
 
 
 @steady
@@ -121,7 +121,7 @@ def on_a_grid(model):
 
 
 @steady
-@given(federations(), options(target="ballot", drift="movement"), st.integers(-8, 8))
+@given(federations(), options(signal="ballot", reference="movement"), st.integers(-8, 8))
 def test_a_longer_update_in_the_same_direction_earns_the_same(rounds, settings, power):
     client = rounds[0].clients[0]
     plain, scaled = [], []
@@ -162,8 +162,8 @@ def test_live_replayed_and_resumed_assessments_are_equal_to_the_last_byte(rounds
 @steady
 @given(federations(), options(), st.sampled_from(["ballot", "pruned"]))
 def test_a_recording_of_ballots_gives_the_assessment_that_whole_uploads_give(rounds, settings, target):
-    settings |= {"target": target}
-    assume(settings["small"] != "raw" and settings["step"] != "avg")
+    settings |= {"signal": target}
+    assume(settings["tiny_layers"] != "raw" and settings["step"] != "avg")
     live = show(CoAst(**settings), rounds)
     with tempfile.TemporaryDirectory() as folder:
         with Recorder(Path(folder, "run"), ballot_keep=settings["keep"]) as recorder:
@@ -202,7 +202,7 @@ def test_memory_does_not_grow_with_the_rounds_once_the_horizon_is_full(seed, set
         held.append(sum(array.nbytes for array in assessor._state()[1].values()))
     full = settings["horizon"] - 1
     assert held[0] > 0
-    if settings["past"] == 0:
+    if settings["past_weight"] == 0:
         assert held[full] == settings["horizon"] * held[0]
         assert set(held[full:]) == {held[full]}
     assert set(held[2 * full + 1 :]) == {held[-1]}  # every round that is held then knows its past

@@ -24,16 +24,16 @@ def examined(start, local, settings):
     """The claim and the ballot of one tensor."""
     update = [after - before for before, after in zip(start, local, strict=True)]
     room = math.floor(len(update) * settings["keep"])
-    raw = room == 0 and settings["small"] == "raw"
-    if room == 0 and settings["small"] == "one":
+    raw = room == 0 and settings["tiny_layers"] == "raw"
+    if room == 0 and settings["tiny_layers"] == "one":
         room = 1
     best = sorted(range(len(update)), key=lambda h: (-abs(update[h]), h))[:room]
     ballot = [sign(update[h]) if h in best else 0 for h in range(len(update))]
-    if settings["target"] == "ballot":
+    if settings["signal"] == "ballot":
         return [sign(u) for u in update] if raw else ballot, ballot
-    if settings["target"] == "update":
+    if settings["signal"] == "update":
         return [sign(u) for u in update], ballot
-    if settings["target"] == "parameters" or raw:
+    if settings["signal"] == "parameters" or raw:
         claim = [sign(after) for after in local]
     else:
         voting = [abs(float(update[h])) for h in best if update[h] != 0]
@@ -53,9 +53,10 @@ def moved(window, ulps):
 
 def drift_of(layer, models, rounds, settings):
     """Where one tensor went in these rounds; `models` are those before, between and after them."""
-    if settings["drift"] == "movement":
+    if settings["reference"] == "movement":
         return [
-            moved(window, settings["ulps"]) for window in zip(*(single(model[layer]) for model in models), strict=True)
+            moved(window, settings["ulp_tolerance"])
+            for window in zip(*(single(model[layer]) for model in models), strict=True)
         ]
     ballots = [
         examined(single(round.start[layer]), single(model[layer]), settings)[1]
@@ -76,7 +77,7 @@ def counting(start, layers):
 
 def expected(rounds, settings):
     """The credits of every round whose future is known."""
-    horizon, past, credits = settings["horizon"], settings["past"], {}
+    horizon, past, credits = settings["horizon"], settings["past_weight"], {}
     models = [rounds[0].start, *(round.end for round in rounds)]  # models[t] is the one before rounds[t]
     for t in range(len(rounds) - horizon):
         here = rounds[t]
@@ -95,6 +96,6 @@ def expected(rounds, settings):
 
 
 @steady
-@given(federations(rounds=st.integers(2, 6)), options(tail="drop"))
+@given(federations(rounds=st.integers(2, 6)), options(incomplete_rounds="drop"))
 def test_coast_is_its_formulas(rounds, settings):
     assert show(CoAst(**settings), rounds).credits == expected(rounds, settings)

@@ -33,15 +33,15 @@ def said(passages):
     "options",
     [
         {},
-        {"past": 0},
+        {"past_weight": 0},
         {"keep": 0.5, "horizon": 3},
-        {"rounds": slice(2, None)},
-        {"rounds": slice(-3, None)},
-        {"tail": "truncate"},
-        {"tail": "truncate", "rounds": slice(-2, None)},
-        {"target": "pruned", "keep": 0.5},
-        {"target": "parameters", "baseline": "none"},
-        {"drift": "votes", "target": "update"},
+        {"score_rounds": slice(2, None)},
+        {"score_rounds": slice(-3, None)},
+        {"incomplete_rounds": "truncate"},
+        {"incomplete_rounds": "truncate", "score_rounds": slice(-2, None)},
+        {"signal": "pruned", "keep": 0.5},
+        {"signal": "parameters", "baseline": "none"},
+        {"reference": "votes", "signal": "update"},
         {"layers": ["head.*"]},
     ],
 )
@@ -53,7 +53,7 @@ def test_layers_add_up_to_the_scores_and_change_no_answer(options):
     assert {client: row.sum() for client, row in by_layer.agreement.items()} == scores
     assert len(by_layer.names) == (2 if "layers" in options else 5)
     for client, row in by_layer.votes.items():
-        assert np.all(np.abs(by_layer.agreement[client]) <= (1 + layered.past) * row)
+        assert np.all(np.abs(by_layer.agreement[client]) <= (1 + layered.config.past_weight) * row)
 
 
 def test_a_layer_alone_has_the_credit_that_coast_gives_to_it_alone():
@@ -122,7 +122,7 @@ def test_the_timeline_ends_at_the_scores():
 
 def test_only_counted_rounds_are_shown_and_the_others_named():
     rounds = federation(rounds=10)
-    record = assess_rounds(rounds, LayeredCoAst(rounds=slice(3, None)), made=MADE)
+    record = assess_rounds(rounds, LayeredCoAst(score_rounds=slice(3, None)), made=MADE)
     assert (record.rounds, record.uncounted) == ((4, 5, 6, 7, 8), (1, 2, 3))
     assert record.additive
 
@@ -141,7 +141,7 @@ def test_a_verdict_needs_a_zero_that_means_something_and_an_interval():
     ("interval", "verdict"), [((1, 2), "helps"), ((-2, -1), "hurts"), ((-1, 1), "unclear"), ((0, 1), "unclear")]
 )
 def test_a_verdict_is_where_the_range_lies(interval, verdict):
-    assessment = Assessment("coast", {"a": 0}, {1: {"a": 0}}, seen={"a": 1}, settings={"target": "ballot"})
+    assessment = Assessment("coast", {"a": 0}, {1: {"a": 0}}, seen={"a": 1}, settings={"signal": "ballot"})
     sure = uncertainty(assessment)
     sure = sure.__class__(**{**vars(sure), "intervals": {"a": interval}})
     assert report_data(assessment, uncertainty=sure).summaries[0].verdict == verdict

@@ -139,7 +139,7 @@ def test_an_assessor_killed_at_any_moment_gives_the_same_answer_to_the_last_byte
 def test_an_assessor_that_spills_and_is_killed_at_any_moment_gives_the_same_answer(tmp_path):
     chance = random.Random(3)
     rounds = [nth_round(number) for number in range(1, LAST + 1)]
-    uninterrupted = show(CoAst(keep=0.3, horizon=3, drift="votes", target="pruned"), rounds).to_json()
+    uninterrupted = show(CoAst(keep=0.3, horizon=3, reference="votes", signal="pruned"), rounds).to_json()
     kills, left_over = 0, 0
     with Children("spill") as children:
         for place in range(3):
@@ -150,7 +150,7 @@ def test_an_assessor_that_spills_and_is_killed_at_any_moment_gives_the_same_answ
                 kills += 1
                 left_over = max(left_over, len(list((folder / "spill").glob("*.held"))))
             assert (folder / "answer.json").read_text() == uninterrupted
-            other = CoAst(keep=0.3, horizon=3, drift="votes", target="pruned", spill=folder / "spill")
+            other = CoAst(keep=0.3, horizon=3, reference="votes", signal="pruned", spill_dir=folder / "spill")
             other.restore(folder / "state")
             assert other.assessment().to_json() == uninterrupted
             assert len(list((folder / "spill").glob("*.held"))) == 3

@@ -37,7 +37,7 @@ def unspoilt():
 
 @cache
 def while_away(drift):
-    return show(coast(drift=drift), spoilt_by(without(GOOD, BAD)))
+    return show(coast(reference=drift), spoilt_by(without(GOOD, BAD)))
 
 
 def contents(folder):
@@ -100,7 +100,7 @@ def test_a_bad_upload_raises_our_error_and_the_mended_round_counts_as_if_nothing
 @pytest.mark.parametrize("case", UPLOAD_CASES)
 def test_a_bad_upload_is_quarantined_and_the_others_score_as_if_its_client_had_been_away(case):
     for drift in ("movement", "votes"):
-        assessment, away = show(coast(drift=drift), spoilt_by(UPLOAD_CASES[case]())), while_away(drift)
+        assessment, away = show(coast(reference=drift), spoilt_by(UPLOAD_CASES[case]())), while_away(drift)
         assert assessment.scores == away.scores
         assert assessment.credits == away.credits
         assert assessment.seen == away.seen

@@ -78,7 +78,9 @@ def test_a_folder_of_somebody_else_has_no_experiment():
         experiment_of({})
 
 
-@pytest.mark.parametrize("settings", [{}, {"target": "pruned"}, {"drift": "votes"}, {"horizon": 1, "layers": "head"}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"signal": "pruned"}, {"reference": "votes"}, {"horizon": 1, "layers": "head"}]
+)
 def test_ballots_alone_give_coast_the_same_credits_in_a_tenth_of_the_room(tmp_path, settings):
     experiment = dataclasses.replace(SMALL, model="convnet", batch=2, clients=3)
     simulate(Federation(experiment), tmp_path / "models")
@@ -96,7 +98,7 @@ def test_ballots_alone_give_coast_the_same_credits_in_a_tenth_of_the_room(tmp_pa
 
 def test_what_ballots_cannot_tell_is_refused(tmp_path):
     simulate(Federation(SMALL), tmp_path, ballot_keep=0.1)
-    for settings in ({"target": "update"}, {"target": "parameters"}, {"keep": 0.2}):
+    for settings in ({"signal": "update"}, {"signal": "parameters"}, {"keep": 0.2}):
         with pytest.raises(ValueError, match=r"holds ballots of keep=0\.1 only"):
             CoAst(**settings).observe(next(replay(tmp_path)))
 

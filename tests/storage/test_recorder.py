@@ -148,7 +148,7 @@ def test_at_most_one_lazily_loaded_model_is_in_memory(tmp_path, observer):
     loaded = Loaded(big)
     lazy = replace(big, local=loaded.models())
     if observer == "assessor":
-        CoAst(drift="votes").observe(lazy)
+        CoAst(reference="votes").observe(lazy)
     else:
         record(tmp_path / "run", [lazy], ballot_keep=0.1 if "ballots" in observer else None)
     assert (loaded.total, loaded.most, loaded.now) == (20, 1, 0)
@@ -510,8 +510,8 @@ def test_a_recording_of_ballots_takes_a_sixteenth_of_the_room(tmp_path):
     assert size(ballots) * 15 < size(whole)
 
 
-@pytest.mark.parametrize("settings", [{"keep": 0.2}, {"target": "update"}, {"target": "parameters"},
-                                      {"target": "pruned", "step": "avg"}, {"small": "raw"}])  # fmt: skip
+@pytest.mark.parametrize("settings", [{"keep": 0.2}, {"signal": "update"}, {"signal": "parameters"},
+                                      {"signal": "pruned", "step": "avg"}, {"tiny_layers": "raw"}])  # fmt: skip
 def test_ballots_are_refused_where_they_would_give_another_answer(tmp_path, settings):
     folder = record(tmp_path / "run", ROUNDS, ballot_keep=0.1)
     with pytest.raises(BadSetting, match=r"holds ballots of keep=0\.1 only"):

@@ -220,7 +220,7 @@ def _reach(assessment: Assessment) -> int:
     horizon = assessment.settings.get("horizon", 0)
     if not isinstance(horizon, int) or horizon <= 0:
         return 0
-    return 2 * horizon if assessment.settings.get("past") else horizon
+    return 2 * horizon if assessment.settings.get("past_weight") else horizon
 
 
 def _why_not(assessment: Assessment, rounds: int, block: int) -> str:

@@ -11,6 +11,7 @@ from fedcoast.methods.base import STATE_FORMAT
 from fedcoast.reports.forms import FORMAT as REPORT
 from fedcoast.reports.signature import last_round, read_signature
 from fedcoast.storage.credit_log import CREDITS, read_credit_log
+from fedcoast.storage.old_settings import translated
 from fedcoast.storage.run_folder import ROUNDS
 from fedcoast.storage.tensors import read_tensors
 
@@ -52,6 +53,7 @@ def read_claim(file: Path) -> Claim:
         answer = Assessment.from_json(text)
         if not isinstance(answer.method, str):
             raise BadFile(f"{file} does not say whose answer it is")
+        said["settings"] = dict(answer.settings)
         return Claim(file, "answer", answer.method, dict(answer.settings), last_round(answer), said)
     except OSError as error:
         raise BadFile(f"{file} cannot be read ({error.strerror})") from error
@@ -75,6 +77,7 @@ def _report(file: Path, text: str) -> Claim:
     listed = json.loads(text).get("clients") if text.lstrip().startswith("{") else ()
     if not isinstance(said.get("method"), str) or not isinstance(said.get("settings"), dict):
         raise BadFile(f"{file} does not say which method it reports on")
+    said["settings"] = translated(said["method"], said["settings"])
     if not isinstance(listed, list | tuple) or not all(isinstance(entry, dict) for entry in listed):
         raise BadFile(f"{file} does not list the clients as a report does")
     return Claim(

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from fedcoast.methods.base import Assessor
+from fedcoast.storage.old_settings import translated
 from fedcoast.storage.tensors import read_tensors
 
 
 def compared_states(file: Path, assessor: Assessor) -> Iterator[str]:
     """What a saved state says otherwise than the assessor that was shown the rounds, or in other bytes.
 
-    Rounds that lie in the folder of `spill` are told by the checksums that the state names: spilling changes no bit.
+    Rounds that lie in `spill_dir` are told by the checksums that the state names: spilling changes no bit.
     """
     with tempfile.TemporaryDirectory() as folder:
         again = Path(folder) / "state"
@@ -27,11 +28,12 @@ def compared_states(file: Path, assessor: Assessor) -> Iterator[str]:
             said, now = _wherever_held(said, theirs), _wherever_held(now, ours)
     except (KeyError, TypeError, AttributeError):  # not as CoAst, the only one that spills, writes it
         spilled = False
+    earlier = said.get("settings") != (said := _under_todays_names(said)).get("settings")
     if said != now:
         yield from _differing("", said, now)
     elif theirs.keys() != ours.keys() or any(_bytes(theirs[name]) != _bytes(ours[name]) for name in ours):
         yield "holds other arrays than follow from the recording"
-    elif not spilled:
+    elif not spilled and not earlier:
         yield "holds what follows from the recording, in other bytes than this fedcoast writes"
 
 
@@ -52,6 +54,10 @@ def _wherever_held(state: Any, arrays: dict[str, Any]) -> Any:
             one, held = {**one, "clients": [], "idle": False}, held[len(held) - one["trace"] :]
         pending.append({**one, "sheaf": None, "held": held})
     return {**state, "facts": {**facts, "pending": pending}}
+
+
+def _under_todays_names(state: Any) -> Any:
+    return {**state, "settings": translated(state["method"], state["settings"])}
 
 
 def _summed(array: Any) -> list[Any]:

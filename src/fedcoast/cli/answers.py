@@ -3,20 +3,17 @@
 from collections.abc import Mapping
 from json import dumps, loads
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from fedcoast import Assessment, BadSetting, CoAst, Recorder, read_about, replay
+from fedcoast import Assessment, CoAst, Recorder, read_about, replay
 from fedcoast.analysis.health import health_of
-from fedcoast.cli.readings import Preset, reading
+from fedcoast.cli.coast_options import CoAstOptions, takes_coast_options
 from fedcoast.cli.screen import out, progress
 from fedcoast.errors import Client
 from fedcoast.integrations.ray import assess_on_ray
-from fedcoast.methods.coast.coast import Baseline, Drift, Tail
-from fedcoast.methods.coast.signals import Small, Target
-from fedcoast.methods.layer_selection import NAMED
 from fedcoast.methods.text import printable
 from fedcoast.rounds.round import Policy
 from fedcoast.rounds.unmoved import Shares
@@ -30,23 +27,11 @@ Run = Annotated[Path, typer.Argument(show_default=False)]  # commands say what i
 BadUploads = Annotated[Policy, typer.Option(help="Leave a client out of a round it cannot be read in, or stop.")]
 
 
+@takes_coast_options
 def assess(
     run: Run,
-    preset: Preset = "default",
-    keep: Annotated[float | None, typer.Option(help="Share of each layer that votes.")] = None,
-    step: Annotated[str | None, typer.Option(help="How far a vote moves a parameter, or avg.")] = None,
-    horizon: Annotated[int | None, typer.Option(help="Rounds of future a credit needs.")] = None,
-    past: Annotated[
-        float | None, typer.Option(help="How much of the agreement with earlier rounds is taken off.")
-    ] = None,
-    target: Annotated[Target | None, typer.Option(help="What is compared with the drift.")] = None,
-    drift: Annotated[Drift | None, typer.Option(help="Where the model went, or the votes to come.")] = None,
-    baseline: Annotated[Baseline | None, typer.Option(help="Whether an idle client's score is taken off.")] = None,
-    layers: Annotated[str | None, typer.Option(help="all, ends, head, or patterns such as 'fc.*,conv1.*'.")] = None,
-    rounds: Annotated[str | None, typer.Option(help="Rounds that count: 10: (warm-up), -50: (window).")] = None,
-    tail: Annotated[Tail | None, typer.Option(help="Last rounds: leave pending, or value provisionally.")] = None,
-    small: Annotated[Small | None, typer.Option(help="Layers of which the share is less than one entry.")] = None,
-    bad_uploads: BadUploads = "quarantine",
+    *,
+    coast: CoAstOptions,
     ray: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Share the work over a Ray cluster: its address, or local.")
     ] = None,
@@ -57,21 +42,7 @@ def assess(
 
     RUN is a recorded run, or a folder of checkpoints.
     """
-    given: dict[str, Any] = {
-        "keep": keep,
-        "step": None if step is None else _step(step),
-        "horizon": horizon,
-        "past": past,
-        "target": target,
-        "drift": drift,
-        "baseline": baseline,
-        "layers": None if layers is None else _layers(layers),
-        "rounds": None if rounds is None else _slice(rounds),
-        "tail": tail,
-        "small": small,
-        "bad_uploads": bad_uploads,
-    }
-    assessor = reading(CoAst, preset)(**{option: value for option, value in given.items() if value is not None})
+    assessor = coast.make(CoAst)
     shares: dict[int, Shares | None] = {}
     with progress(total=None) as bar:
         if ray is None:
@@ -141,24 +112,3 @@ def print_sentence(sentence: str) -> None:
 def truth_of(run: Path) -> dict[Client, float] | None:
     """The order that was planted in a run of the lab, if it was."""
     return planted(read_about(run)) if is_run(run) else None
-
-
-def _step(text: str) -> float | str:
-    try:
-        return text if text == "avg" else float(text)
-    except ValueError:
-        raise BadSetting(f"step must be a number or avg; got {text!r}") from None
-
-
-def _layers(text: str) -> str | list[str]:
-    return text if text in NAMED else [pattern.strip() for pattern in text.split(",")]
-
-
-def _slice(text: str) -> slice:
-    first, colon, last = text.partition(":")
-    try:
-        if colon:
-            return slice(int(first) if first else None, int(last) if last else None)
-    except ValueError:
-        pass
-    raise BadSetting(f"rounds must look like 10: or -50: or 5:100; got {text!r}")

@@ -1,7 +1,6 @@
 """`fedcoast report`, `fedcoast serve` and `fedcoast watch`: answers to show to others."""
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,9 +9,9 @@ import typer
 from fedcoast import BadSetting, read_about, replay
 from fedcoast.analysis.health import health_of
 from fedcoast.analysis.rewards import Rule
-from fedcoast.cli.answers import TOO_FEW_ROUNDS, BadUploads, Run, truth_of
+from fedcoast.cli.answers import TOO_FEW_ROUNDS, Run, truth_of
+from fedcoast.cli.coast_options import CoAstOptions, takes_coast_options
 from fedcoast.cli.comparing import method_names, prepare_methods
-from fedcoast.cli.readings import Preset, reading
 from fedcoast.cli.rewarding import PaidFor, answer
 from fedcoast.cli.screen import err, out, progress
 from fedcoast.errors import require
@@ -21,30 +20,26 @@ from fedcoast.reports.following import RunFollower
 from fedcoast.reports.forms import form_of, write
 from fedcoast.reports.layers import LayeredCoAst
 from fedcoast.reports.report_data import ReportData
-from fedcoast.rounds.round import Policy
 from fedcoast.storage.chain import head
 from fedcoast.storage.run_folder import is_run
 
 Form = Literal["html", "md", "csv", "json", "png"]
-Keep = Annotated[float | None, typer.Option(help="Share of each layer that votes.")]
-Horizon = Annotated[int | None, typer.Option(help="Rounds of future a credit needs.")]
 Title = Annotated[str | None, typer.Option(help="What it is about (the run's name if not given).")]
 
 
+@takes_coast_options
 def report(
     run: Run,
     file: Annotated[Path | None, typer.Option("--out", "-o", help="The file (report.html if not given).")] = None,
     form: Annotated[Form | None, typer.Option("--format", help="Instead of the ending of the file.")] = None,
-    preset: Preset = "default",
-    keep: Keep = None,
-    horizon: Horizon = None,
+    *,
+    coast: CoAstOptions,
     methods: Annotated[str, typer.Option(help="Others to hold CoAst against, separated by commas, or all.")] = "",
     level: Annotated[float, typer.Option(help="Confidence of the ranges.")] = 0.90,
     rule: Annotated[Rule, typer.Option(help="From scores to shares.")] = "proportional",
     by: PaidFor = "total",
     budget: Annotated[str | None, typer.Option(help="What the shares are of, to the cent.")] = None,
     title: Title = None,
-    bad_uploads: BadUploads = "quarantine",
 ) -> None:
     """Write a report that opens anywhere and needs nothing: one HTML file, or Markdown, CSV, JSON, PNG.
 
@@ -56,19 +51,18 @@ def report(
     options: dict[str, Any] = {"level": level, "rule": rule, "by": by, "budget": budget}
     options["title"] = title or run.resolve().stem
     if run.is_file():
-        if methods or keep is not None or horizon is not None or preset != "default":
-            raise BadSetting(
-                f"{run} is an answer that was given already; --methods, --preset, --keep and --horizon need the run"
-            )
-        data = build_report(answer(run), **options)
+        if methods:
+            raise BadSetting(f"{run} is an answer already, and --methods needs the run")
+        data = build_report(answer(run, coast), **options)
     else:
-        data = _report_on(run, _coast(preset, keep, horizon, bad_uploads), methods, bad_uploads, options)
+        data = _report_on(run, coast, methods, options)
     write(data, target, form)
     typer.echo(str(target))
     if not data.rounds:
         raise typer.Exit(TOO_FEW_ROUNDS)
 
 
+@takes_coast_options
 def serve(
     run: Run,
     host: Annotated[str, typer.Option(help="Where to listen; others than this machine need a token.")] = "127.0.0.1",
@@ -76,9 +70,8 @@ def serve(
     token: Annotated[
         str | None, typer.Option(envvar="FEDCOAST_TOKEN", help="What every request must bring.", show_default=False)
     ] = None,
-    preset: Preset = "default",
-    keep: Keep = None,
-    horizon: Horizon = None,
+    *,
+    coast: CoAstOptions,
     title: Title = None,
 ) -> None:
     """Show a run in browsers while it grows; Ctrl-C ends it.
@@ -89,16 +82,16 @@ def serve(
         require(module, extra="report")
     from fedcoast.reports.live import serve
 
-    follower = _follower(run, preset, keep, horizon, title)
+    follower = _follower(run, coast, title)
     serve(follower, host, port, token, lambda address: err().print(f"{address}  (Ctrl-C stops it)", soft_wrap=True))
 
 
+@takes_coast_options
 def watch(
     run: Run,
     once: Annotated[bool, typer.Option("--once", help="Show what there is, and end.")] = False,
-    preset: Preset = "default",
-    keep: Keep = None,
-    horizon: Horizon = None,
+    *,
+    coast: CoAstOptions,
     title: Title = None,
 ) -> None:
     """Show a run in the terminal while it grows; Ctrl-C ends it.
@@ -107,23 +100,17 @@ def watch(
     """
     from fedcoast.reports.terminal import watch
 
-    watch(_follower(run, preset, keep, horizon, title), out(), until=lambda: once)
+    watch(_follower(run, coast, title), out(), until=lambda: once)
 
 
-def _follower(run: Path, preset: str, keep: float | None, horizon: int | None, title: str | None) -> RunFollower:
-    return RunFollower(run, partial(_coast, preset, keep, horizon), title or "")
+def _follower(run: Path, coast: CoAstOptions, title: str | None) -> RunFollower:
+    return RunFollower(run, lambda: coast.make(LayeredCoAst), title or "")
 
 
-def _coast(preset: str, keep: float | None, horizon: int | None, bad_uploads: Policy = "quarantine") -> LayeredCoAst:
-    given = {"keep": keep, "horizon": horizon, "bad_uploads": bad_uploads}
-    return reading(LayeredCoAst, preset)(**{option: value for option, value in given.items() if value is not None})
-
-
-def _report_on(
-    run: Path, assessor: LayeredCoAst, methods: str, bad_uploads: Policy, options: dict[str, Any]
-) -> ReportData:
+def _report_on(run: Path, coast: CoAstOptions, methods: str, options: dict[str, Any]) -> ReportData:
+    assessor = coast.make(LayeredCoAst)
     names = [name for name in (method_names(methods) if methods else []) if name != assessor.method]
-    others, unavailable = prepare_methods(run, names, "loss", bad_uploads)
+    others, unavailable = prepare_methods(run, names, "loss", coast.bad_uploads)
     with progress(total=None) as bar:
         data = assess_rounds(
             replay(run),

@@ -9,17 +9,19 @@ from fedcoast import Assessment, BadFile, CoAst, replay
 from fedcoast.analysis import rewards as rules
 from fedcoast.analysis.rewards import Rule
 from fedcoast.analysis.uncertainty import By, uncertainty
-from fedcoast.cli.answers import TOO_FEW_ROUNDS, BadUploads, Run, show
+from fedcoast.cli.answers import TOO_FEW_ROUNDS, Run, show
+from fedcoast.cli.coast_options import CoAstOptions, takes_coast_options
 from fedcoast.cli.screen import out, progress
-from fedcoast.rounds.round import Policy
 
 PaidFor = Annotated[
     By, typer.Option(help="Pay for the total, for the mean per round seen, or for the mean adjusted for absences.")
 ]
 
 
+@takes_coast_options
 def rewards(
     run: Run,
+    *,
     budget: Annotated[str | None, typer.Option(help="An amount to share out to the cent; without it, shares.")] = None,
     rule: Annotated[Rule, typer.Option(help="From scores to shares.")] = "proportional",
     by: PaidFor = "total",
@@ -31,7 +33,7 @@ def rewards(
     ] = False,
     level: Annotated[float, typer.Option(help="Confidence of --equal-pay-ties.")] = 0.90,
     everyone: Annotated[bool, typer.Option("--everyone", help="Let clients at or below 0 take part.")] = False,
-    bad_uploads: BadUploads = "quarantine",
+    coast: CoAstOptions,
     json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="A row a client, as CSV.")] = False,
 ) -> None:
@@ -40,7 +42,7 @@ def rewards(
     RUN is a recorded run, a folder of checkpoints, or an answer of `fedcoast assess --json` or `--csv`.
     """
     total = None if budget is None else rules.cents(budget)  # before a long replay, not after
-    assessment = answer(run, bad_uploads)
+    assessment = answer(run, coast)
     if not assessment.credits and run.is_dir():
         show(assessment, None)
         raise typer.Exit(TOO_FEW_ROUNDS)
@@ -61,15 +63,16 @@ def rewards(
         out().print(paid)
 
 
-def answer(run: Path, bad_uploads: Policy = "quarantine") -> Assessment:
+def answer(run: Path, coast: CoAstOptions) -> Assessment:
     """The assessment in a file, or CoAst's of a run."""
     if run.is_file():
+        coast.refuse(f"{run} is an answer already, and CoAst's options need the run")
         try:
             text = run.read_bytes().decode("utf-8")  # line ends as they are: a name may hold one
         except (OSError, UnicodeDecodeError) as error:
             raise BadFile(f"{run} is neither an assessment in JSON nor in CSV ({error})") from error
         return Assessment.from_csv(text) if run.suffix == ".csv" else Assessment.from_json(text)
-    assessor = CoAst(bad_uploads=bad_uploads)
+    assessor = coast.make(CoAst)
     with progress(total=None) as bar:
         for fl_round in replay(run):
             assessor.observe(fl_round)

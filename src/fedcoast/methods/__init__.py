@@ -24,6 +24,8 @@ from fedcoast.methods.coalition.shapley import Shapley
 from fedcoast.methods.coalition.tmc import TMCShapley
 from fedcoast.methods.coalition.utility import Evaluator, Utility
 from fedcoast.methods.coast.coast import CoAst
+from fedcoast.methods.coast.config import CoAstConfig
+from fedcoast.methods.options import MethodConfig
 from fedcoast.methods.research_code.cgsv import CGSVResearchCode
 from fedcoast.methods.research_code.fed_pca import FedPCAResearchCode
 from fedcoast.methods.research_code.shapley import ShapleyResearchCode
@@ -43,12 +45,15 @@ class Method:
     make: Callable[..., Assessor]
     measures: str
     needs: tuple[Need, ...] = ()
+    config: type[MethodConfig] | None = None
+    """The class of its options, where they are declared as one."""
 
 
 METHODS: dict[str, Method] = {
     "coast": Method(
         CoAst,
         "agreement of a client's votes with where the global model moves next, less half of that with whence it came",
+        config=CoAstConfig,
     ),
     "fed-pca": Method(FedPCA, "how well quantised updates predict those of peers"),
     "fed-pca-exact": Method(partial(FedPCA, penalty="exact"), "Fed-PCA with the exact penalty instead of a drawn one"),
@@ -95,6 +100,7 @@ __all__ = [
     "CGSVResearchCode",
     "Chance",
     "CoAst",
+    "CoAstConfig",
     "ComFedSV",
     "Constant",
     "Cosine",
@@ -107,6 +113,7 @@ __all__ = [
     "LeastCore",
     "LeaveOneOut",
     "Method",
+    "MethodConfig",
     "MultiRound",
     "Need",
     "Norm",

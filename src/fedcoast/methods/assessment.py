@@ -16,6 +16,7 @@ from fedcoast.methods.text import as_text, csv_name, csv_row, printable
 from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
 from fedcoast.stats.participation_adjustment import connected, evened
 from fedcoast.stats.ranking import paper_ranks, spearman
+from fedcoast.storage.old_settings import translated
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -50,7 +51,7 @@ class Assessment:
     @property
     def counted(self) -> tuple[int, ...]:
         """The valued rounds that the scores count: a setting may leave out a warm-up, or all but the last ones."""
-        numbers, chosen = tuple(self.credits), self.settings.get("rounds")
+        numbers, chosen = tuple(self.credits), self.settings.get("score_rounds")
         return numbers[slice(*chosen)] if _is_range(chosen) else numbers
 
     @property
@@ -156,7 +157,7 @@ class Assessment:
             clients = [client_from_json(client) for client in data["clients"]]
             answer = cls(
                 method=data["method"],
-                settings=data["settings"],
+                settings=translated(data["method"], data["settings"]),
                 scores=dict(zip(clients, data["scores"], strict=True)),
                 seen=dict(zip(clients, data["seen"], strict=True)),
                 pending=tuple(data["pending"]),
@@ -220,7 +221,7 @@ class Assessment:
                         given.setdefault(int(head[1]), {})[client] = _number(cell)
             answer = cls(
                 method=rows[1][7],
-                settings=json.loads(rows[1][8]),
+                settings=translated(rows[1][7], json.loads(rows[1][8])),
                 scores=scores,
                 seen=seen,
                 pending=tuple(int(head[1]) for head in heads if head[-1] == "pending"),
@@ -228,7 +229,7 @@ class Assessment:
                 quarantined=reasons,
             )
             return _checked(answer)
-        except (ValueError, IndexError) as error:
+        except (ValueError, IndexError, AttributeError) as error:
             raise BadFile(f"this is not an assessment in CSV ({error})") from error
 
     def table(self, truth: Mapping[Client, float] | None = None) -> "Table":
@@ -297,8 +298,8 @@ def _is_range(value: object) -> TypeGuard[list[int | None]]:
 # Settings of CoAst that readers of its answers count with; all others are only shown.
 _READ_SETTINGS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "horizon": ("a whole number", lambda value: type(value) is int),
-    "past": ("a number", is_number),
-    "rounds": ("the first and the last that count, each a whole number or null", _is_range),
+    "past_weight": ("a number", is_number),
+    "score_rounds": ("the first and the last that count, each a whole number or null", _is_range),
 }
 
 

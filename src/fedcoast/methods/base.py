@@ -11,6 +11,7 @@ from fedcoast.methods.ledger import Credits, Ledger, totals
 from fedcoast.rounds.arrays import Array, read
 from fedcoast.rounds.round import Policy, Round, check_policy
 from fedcoast.rounds.schema import ModelSchema
+from fedcoast.storage.old_settings import translated
 from fedcoast.storage.tensors import read_tensors, write_tensors
 
 STATE_FORMAT = "fedcoast-state"
@@ -149,7 +150,8 @@ class Assessor(ABC):
         if form != (STATE_FORMAT, STATE_VERSION):
             raise BadFile(f"{path} holds no state of an assessor that this version of fedcoast can read")
         try:
-            self._check_settings(path, {"method": header["method"], **header["settings"]})
+            theirs = translated(header["method"], header["settings"])
+            self._check_settings(path, {"method": header["method"], **theirs})
             ledger, last_round = Ledger.from_json(header["ledger"]), header["last_round"]
             schema = None if header["layout"] is None else ModelSchema.from_json(header["layout"])
             self._restore(header["facts"], {name: read(array)[0] for name, array in tensors.items()})

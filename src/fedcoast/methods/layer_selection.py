@@ -8,23 +8,23 @@ from fedcoast.rounds.schema import LayerSpec, ModelSchema
 
 Layers = str | Sequence[str] | Callable[[str], bool]
 
-NAMED = ("all", "ends", "head")  # the choices that are no pattern
+NAMED = ("all", "first+head", "head")  # the choices that are no pattern
 
 
 def choose(layers: Layers, schema: ModelSchema) -> tuple[LayerSpec, ...]:
     """The voting entries that `layers` names, in the order of the model.
 
     "all" is every one; "head" the classifier head: the last tensor with two or more dimensions and all that follow
-    it; "ends" the first such tensor with what belongs to it, and the head (all of a model with fewer than three, or
-    whose layers stand in no order); anything else a shell pattern, several of them, or a function of the name.
+    it; "first+head" the first such tensor with what belongs to it, and the head (all of a model with fewer than three,
+    or whose layers stand in no order); anything else a shell pattern, several of them, or a function of the name.
     """
     entries = schema.trainable
     matrices = [place for place, entry in enumerate(entries) if len(entry.shape) >= 2]
-    if layers == "all" or (layers == "ends" and (len(matrices) < 3 or not schema.ordered)):
+    if layers == "all" or (layers == "first+head" and (len(matrices) < 3 or not schema.ordered)):
         return entries
     if layers == "head" and not schema.ordered:
         raise BadSetting("the layers of this model stand in no order, so its head is not known; name it: layers='fc.*'")
-    if layers == "ends":
+    if layers == "first+head":
         chosen = entries[: matrices[1]] + entries[matrices[-1] :]
     elif layers == "head":
         chosen = entries[matrices[-1] :] if matrices else ()
@@ -49,3 +49,12 @@ def describe(layers: Layers) -> str | list[str]:
         return list(layers)
     named = ", ".join(map(repr, NAMED))
     raise BadSetting(f"layers must be {named}, patterns or a function of the name; got {layers!r}")
+
+
+def layers_from_text(text: str) -> str | list[str]:
+    """A choice from a command line; patterns are separated by commas.
+
+    >>> layers_from_text("head"), layers_from_text("fc.*, conv1.*")
+    ('head', ['fc.*', 'conv1.*'])
+    """
+    return text if text in NAMED else [pattern.strip() for pattern in text.split(",")]

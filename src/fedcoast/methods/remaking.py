@@ -7,6 +7,7 @@ from typing import Any
 from fedcoast.errors import BadSetting
 from fedcoast.methods import METHODS
 from fedcoast.methods.base import Assessor
+from fedcoast.storage.old_settings import translated
 
 
 def remade(method: str, settings: Mapping[str, Any]) -> Assessor:
@@ -19,14 +20,15 @@ def remade(method: str, settings: Mapping[str, Any]) -> Assessor:
         raise BadSetting(f"{method!r} is no method of this fedcoast")
     if {"utility", "gradient"} & set(METHODS[method].needs):
         raise BadSetting(f"{method} needs validation data, which a recording does not hold")
-    options = dict(settings)
+    options = translated(method, settings)
     if str(options.get("layers")).startswith("function "):
         raise BadSetting(f"layers were chosen by a {options['layers']}, which no file can hold")
     try:
-        if isinstance(options.get("rounds"), list):
-            options["rounds"] = slice(*options["rounds"])
-        assessor = METHODS[method].make(**options)
-        same = json.loads(json.dumps(assessor.assessment().settings)) == dict(settings)
+        config = METHODS[method].config
+        assessor = (
+            METHODS[method].make(**options) if config is None else METHODS[method].make(config.from_json(options))
+        )
+        same = json.loads(json.dumps(assessor.assessment().settings)) == options
     except (TypeError, ValueError, AttributeError) as error:  # a FedcoastError is a ValueError
         raise BadSetting(f"{method} does not take these settings ({error})") from error
     if not same:

@@ -3,23 +3,6 @@
 from fedcoast.reports.phrasing import percent
 from fedcoast.reports.report_data import ReportData
 
-SETTINGS = {
-    "keep": "share of each layer that votes",
-    "step": "how far a vote moves a parameter",
-    "horizon": "rounds of future that a credit needs",
-    "past": "how much of the agreement with earlier rounds is taken off",
-    "target": "what is compared with where the model went",
-    "drift": "where the model went, by its movement or by later votes",
-    "baseline": "whether an idle client’s score is taken off",
-    "layers": "layers that count",
-    "rounds": "valued rounds that count, first and last",
-    "tail": "the last rounds: left pending, or valued provisionally",
-    "ulps": "movement this small is rounding",
-    "small": "layers of which the share is less than one entry",
-    "bad_uploads": "what happens to an upload that cannot be used",
-}
-"""What CoAst's options are for, where a report lists them."""
-
 
 def explanations(report: ReportData) -> list[tuple[str, list[str]]]:
     """Three chapters, each of a few paragraphs."""
@@ -34,7 +17,7 @@ def _measured(report: ReportData) -> list[str]:
     common = "In federated learning several clients train one shared model, without showing each other their data."
     if report.method != "coast":
         return [common, f"The method used here, {report.method}, measures {report.measures}."]
-    horizon, past = report.settings.get("horizon", "few"), report.settings.get("past", 0)
+    horizon, past = report.settings.get("horizon", "few"), report.settings.get("past_weight", 0)
     following = (
         f" Agreement with where the model came from, over the {horizon} rounds before, is counted the same way, and"
         f" {percent(past)} of it is taken off: who only follows is worth less than who leads."

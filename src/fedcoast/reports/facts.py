@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
+from fedcoast.methods import METHODS
 from fedcoast.reports import markup
-from fedcoast.reports.explanations import SETTINGS
 from fedcoast.reports.markup import Cell
 from fedcoast.reports.report_data import ReportData
 
@@ -15,7 +15,8 @@ def facts(report: ReportData) -> str:
     """Three tables, in HTML."""
     method = {"method": report.method, **report.settings}
     made = {**report.versions, "on": report.made} | ({"chain head": report.head} if report.head else {})
-    notes = {"method": report.measures, **(SETTINGS if report.method == "coast" else {})}
+    config = METHODS[report.method].config if report.method in METHODS else None
+    notes = {"method": report.measures, **(config.glossary() if config else {})}
     parts = [("Method", method, notes), ("Run", flat(report.facts), {}), ("Made with", made, {})]
     return '<div class="columns">' + "".join(_table(*part) for part in parts if part[1]) + "</div>"
 

@@ -10,6 +10,7 @@ from fedcoast.errors import Client
 from fedcoast.kernels.bit_planes import Row, sizes
 from fedcoast.methods.base import Uploads
 from fedcoast.methods.coast.coast import CoAst
+from fedcoast.methods.coast.config import CoAstConfig
 from fedcoast.methods.coast.pending import PendingRound
 from fedcoast.methods.layer_selection import choose
 from fedcoast.methods.ledger import Credits
@@ -35,8 +36,8 @@ class LayeredCoAst(CoAst):
     That memory is no part of the state: an assessor that was restored knows the layers of what it was shown since.
     """
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(self, config: CoAstConfig | None = None, **options: Any) -> None:
+        super().__init__(config, **options)
         self._parts: dict[int, dict[Client, Row]] = {}
         self._settled: dict[Client, Row] = {}
 
@@ -44,8 +45,8 @@ class LayeredCoAst(CoAst):
         """The layers of exactly those rounds that the scores count."""
         if self._schema is None:
             return LayerCredits()
-        names = tuple(entry.name for entry in choose(self.layers, self._schema))
-        number = np.float64 if self.past else np.int64
+        names = tuple(entry.name for entry in choose(self.config.layers, self._schema))
+        number = np.float64 if self.config.past_weight else np.int64
         sums = {client: np.zeros((2, len(names)), number) for client in self._ledger.clients}
         counted = self._counted(self._credits())
         for parts in (self._settled, *(self._parts.get(number, {}) for number in counted)):
@@ -59,7 +60,9 @@ class LayeredCoAst(CoAst):
 
     def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
         final = super()._take(round, schema, uploads)
-        if self.rounds == slice(None):  # every final round counts for ever, so its sum is all that has to be kept
+        if self.config.score_rounds == slice(
+            None
+        ):  # every final round counts for ever, so its sum is all that has to be kept
             for number in final:
                 for client, part in self._parts.pop(number).items():
                     self._settled[client] = self._settled.get(client, 0) + part
@@ -72,7 +75,10 @@ class LayeredCoAst(CoAst):
         followed = first.followed or dict.fromkeys(rows, nothing)
         self._parts[first.number] = {
             client: np.stack(
-                [row - self.past * followed[client], sizes(first.claims[client], first.plane_layout, first.idle)]
+                [
+                    row - self.config.past_weight * followed[client],
+                    sizes(first.claims[client], first.plane_layout, first.idle),
+                ]
             )
             for client, row in rows.items()
         }

@@ -144,7 +144,7 @@ def about(report: ReportData) -> str:
     """What a score is, for someone who reads no further."""
     if report.method != "coast":
         return f"Scores are by {report.method}, which measures {report.measures}."
-    past = report.settings.get("past", 0)
+    past = report.settings.get("past_weight", 0)
     following = f", and less {percent(past)} of the same for where it came from" if past else ""
     zero = " Zero is what a client gets that does nothing." if report.zero_is_idle else ""
     return (

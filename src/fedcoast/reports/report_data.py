@@ -219,7 +219,7 @@ def _verdict(interval: Interval | None) -> Verdict | None:
 def _zero_is_idle(assessment: Assessment) -> bool:
     """True of CoAst in all readings but those that leave the baseline on; nobody else says what an idle client gets."""
     settings = assessment.settings
-    compares_updates = settings.get("target") in ("ballot", "update")
+    compares_updates = settings.get("signal") in ("ballot", "update")
     return assessment.method == "coast" and (compares_updates or settings.get("baseline") == "idle")
 
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from fedcoast.errors import BadFile, BadSetting, Client
 from fedcoast.rounds.clients import client_from_json, client_to_json
 from fedcoast.storage.files import read_json
+from fedcoast.storage.old_settings import translated
 from fedcoast.storage.run_folder import round_dirs
 
 CREDITS = "credits.json"
@@ -63,7 +64,7 @@ def read_credit_log(folder: Path) -> CreditLog | None:
             continue
         held = read_json(path)
         try:
-            kept = kept or CreditLog(held["method"], held["settings"])
+            kept = kept or CreditLog(held["method"], translated(held["method"], held["settings"]))
             kept.credits.update({number: _row(of) for number, of in held["credits"]})
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise BadFile(f"{path} is not as a recorder writes it ({error!r})") from error

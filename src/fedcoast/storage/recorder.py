@@ -37,7 +37,7 @@ _log = logging.getLogger("fedcoast")
 class Recorder:
     """An observer that writes every round to a folder; shown to an existing run, it goes on after its last round.
 
-    `ballot_keep` keeps, instead of whole uploads, the ballots of that share: what CoAst needs for its targets
+    `ballot_keep` keeps, instead of whole uploads, the ballots of that share: what CoAst needs for its signals
     "ballot" and "pruned" at that `keep`, in a sixteenth of the room.
     `about` are facts of the run in JSON's types (an experiment, a planted truth), kept when the folder is new.
     `ledger` is an assessor that somebody else shows the rounds to: the credits it holds for final are written down with

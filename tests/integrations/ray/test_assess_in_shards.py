@@ -80,8 +80,8 @@ def test_a_client_bad_in_one_layer_is_out_of_the_round_in_all(tmp_path, drift, l
     spoil(run, 5, 0, lambda arrays: arrays.update(scale=np.zeros(3, np.float32)))
     spoil(run, 6, 3, lambda arrays: arrays.pop("scale"))
     (run / "rounds" / f"{8:010d}" / "client-000002.safetensors").write_bytes(b"torn")
-    coast = CoAst(keep=0.3, drift=drift, layers=layers)
-    alone = show(CoAst(keep=0.3, drift=drift, layers=layers), replay(run))
+    coast = CoAst(keep=0.3, reference=drift, layers=layers)
+    alone = show(CoAst(keep=0.3, reference=drift, layers=layers), replay(run))
     assert in_pieces(run, coast, pieces) == alone
     assert {number: len(reasons) for number, reasons in alone.quarantined.items()} == {4: 2, 5: 1, 6: 1, 8: 1}
 
@@ -100,9 +100,9 @@ def test_a_client_bad_in_a_buffer_is_out_for_the_reason_that_one_machine_meets_f
 def test_what_the_recording_knows_to_be_bad_stays_so(tmp_path):
     bad = with_upload(ROUNDS[3], "bob", {name: array * np.nan for name, array in ROUNDS[3].start.items()})
     run = record(tmp_path / "run", [*ROUNDS[:3], bad, *ROUNDS[4:]])
-    coast = CoAst.paper(keep=0.3, small="one")
+    coast = CoAst.paper(keep=0.3, tiny_layers="one")
     answer = in_pieces(run, coast)
-    assert answer == show(CoAst.paper(keep=0.3, small="one"), replay(run))
+    assert answer == show(CoAst.paper(keep=0.3, tiny_layers="one"), replay(run))
     assert "must be finite" in answer.quarantined[4]["bob"]
 
 
@@ -135,7 +135,7 @@ def quietly(numbered):
         logging.disable(logging.NOTSET)
 
 
-@pytest.mark.parametrize("settings", [{}, {"tail": "truncate", "horizon": 3}, {"target": "pruned"}])
+@pytest.mark.parametrize("settings", [{}, {"incomplete_rounds": "truncate", "horizon": 3}, {"signal": "pruned"}])
 def test_ballots_alone_are_shared_out_too(tmp_path, settings):
     run = record(tmp_path / "run", ROUNDS, ballot_keep=0.25)
     coast, same = (CoAst(keep=0.25, **settings) for _ in range(2))
@@ -156,8 +156,8 @@ def test_checkpoints_are_shared_out_by_rounds(tmp_path):
         shared.extend(task.shard for task in tasks)
         return backwards(tasks)
 
-    coast = CoAst(drift="votes", keep=0.5)
-    assert assess_in_shards(folder, coast, 4, work) == show(CoAst(drift="votes", keep=0.5), replay(folder))
+    coast = CoAst(reference="votes", keep=0.5)
+    assert assess_in_shards(folder, coast, 4, work) == show(CoAst(reference="votes", keep=0.5), replay(folder))
     assert len(shared) == 4
     assert all(set(shard.layers) == set(LAYERS) for shard in shared)
 

@@ -41,12 +41,12 @@ def assess(run, *options):
 
 
 def test_a_worker_killed_midway_changes_nothing(run):
-    started = assess(run, "--drift", "votes", "--horizon", "3", "--tail", "truncate", "--ray", "local")
+    started = assess(run, "--reference", "votes", "--horizon", "3", "--incomplete-rounds", "truncate", "--ray", "local")
     killed = kill_one_at_work(started)
     out, err = started.communicate(timeout=180)
     assert started.returncode == 0, err
     assert killed, "no worker was seen at work, so none was killed"
-    alone = show(CoAst(drift="votes", horizon=3, tail="truncate"), replay(run))
+    alone = show(CoAst(reference="votes", horizon=3, incomplete_rounds="truncate"), replay(run))
     assert Assessment.from_json(out) == alone
     assert json.loads(out) == json.loads(alone.to_json())
     assert len(alone.quarantined) == 2
@@ -61,8 +61,8 @@ def test_a_folder_of_checkpoints_and_the_papers_reading_come_out_alike(run, tmp_
         np.savez(place / "end.npz", **round.end)
         for client in round.clients:
             np.savez(place / "clients" / f"{client}.npz", **round.local[client])
-    out, err = assess(tmp_path, "--preset", "paper", "--rounds", "1:", "--ray", "local").communicate(timeout=180)
-    alone = show(CoAst.paper(rounds=slice(1, None)), replay(tmp_path))
+    out, err = assess(tmp_path, "--preset", "paper", "--score-rounds", "1:", "--ray", "local").communicate(timeout=180)
+    alone = show(CoAst.paper(score_rounds=slice(1, None)), replay(tmp_path))
     assert Assessment.from_json(out) == alone, err
 
 

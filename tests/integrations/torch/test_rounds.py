@@ -28,7 +28,7 @@ def on_device(round, keep, device="cpu", dtype=None, **bad):
 @steady
 @given(federations(rounds=st.integers(2, 5)), keeps, st.sampled_from(["ballot", "pruned"]), st.booleans())
 def test_credits_are_those_of_whole_uploads(rounds, keep, target, by_votes):
-    settings = {"keep": keep, "target": target, "drift": "votes" if by_votes else "movement", "horizon": 1}
+    settings = {"keep": keep, "signal": target, "reference": "votes" if by_votes else "movement", "horizon": 1}
     assert show(CoAst(**settings), [on_device(r, keep) for r in rounds]) == show(CoAst(**settings), rounds)
 
 

@@ -14,6 +14,7 @@ from fedcoast.integrations.ray.shard_worker import ShardCredits, ShardFailure, S
 from fedcoast.integrations.ray.shards import plan
 from fedcoast.methods.assessment import Assessment
 from fedcoast.methods.coast.coast import CoAst
+from fedcoast.methods.coast.config import CoAstConfig
 from fedcoast.methods.layer_selection import choose
 from fedcoast.storage.replay import replay, round_numbers
 from fedcoast.storage.run_folder import is_run
@@ -51,18 +52,18 @@ def assess_in_shards(
     on_shard: Callable[[int, int], object] = lambda done, of: None,
 ) -> Assessment:
     """The same with any function that scores the shards."""
-    numbers = round_numbers(run)
+    numbers, config = round_numbers(run), assessor.config
     if not numbers:
         return merge(assessor, (), (), {})
     schema = next(replay(run)).schema()
-    chosen = {entry.name for entry in choose(assessor.layers, schema)}
+    chosen = {entry.name for entry in choose(config.layers, schema)}
     # Checkpoints of other tools cannot be read in part, so their models are not split.
-    past = assessor.horizon + 1 if assessor.past else 0  # the models around that many rounds
-    shards = plan(schema, chosen, numbers, assessor.horizon, pieces, whole_models=not is_run(run), past=past)
-    tasks = [ShardTask(run, schema, _options(assessor), shard) for shard in shards]
+    past = config.horizon + 1 if config.past_weight else 0  # the models around that many rounds
+    shards = plan(schema, chosen, numbers, config.horizon, pieces, whole_models=not is_run(run), past=past)
+    tasks = [ShardTask(run, schema, _shard_config(config), shard) for shard in shards]
     parts = _results(tasks, work, on_shard)
     found = bad_uploads(parts, assessor.bad_uploads)
-    if found and assessor.drift == "votes":
+    if found and config.reference == "votes":
         # A bad upload has no votes in any layer, but only the shard with the bad layer knew: score the others again.
         again = [place for place, shard in enumerate(shards) if found.keys() & {*shard.shown}]
         fresh = _results([replace(tasks[place], out=found) for place in again], work, on_shard)
@@ -71,10 +72,9 @@ def assess_in_shards(
     return merge(assessor, numbers, parts, found)
 
 
-def _options(assessor: CoAst) -> dict[str, Any]:
-    """Options for the assessor of a shard; which rounds count is decided by `merge`. A shard uses one core."""
-    given = {name: getattr(assessor, name) for name in assessor.settings}
-    return given | {"rounds": slice(None), "bad_uploads": "quarantine", "layers": "all", "threads": 1}
+def _shard_config(config: CoAstConfig) -> CoAstConfig:
+    """Options for the assessor of a shard; which rounds count is decided by `merge`."""
+    return replace(config, score_rounds=slice(None), bad_uploads="quarantine", layers="all")
 
 
 def _results(tasks: Sequence[ShardTask], work: Work, on_shard: Callable[[int, int], object]) -> list[ShardCredits]:

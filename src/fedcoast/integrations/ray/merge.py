@@ -40,7 +40,7 @@ def merge(assessor: CoAst, numbers: Sequence[int], parts: Sequence[ShardCredits]
     """
     ledger = Ledger()
     credits: dict[int, list[dict[Client, Fraction]]] = {}
-    number_of: type[float] = float if assessor.past else int
+    number_of: type[float] = float if assessor.config.past_weight else int
     for part in parts:
         for number, of in part.credits.items():
             credits.setdefault(number, []).append(of)
@@ -50,16 +50,16 @@ def merge(assessor: CoAst, numbers: Sequence[int], parts: Sequence[ShardCredits]
         out = {**known[number], **found.get(number, {})}
         total = {number: _sum(credits[number], out, number_of)} if number in credits else {}
         ledger.enter(number, answered[number], out, total)
-    counted = {number: ledger.credits[number] for number in list(ledger.credits)[assessor.rounds]}
+    counted = {number: ledger.credits[number] for number in list(ledger.credits)[assessor.config.score_rounds]}
     scores, seen = totals(counted, ledger.clients)
     return Assessment(
         method=assessor.method,
         scores=scores,
         credits=ledger.credits,
-        pending=tuple(numbers[-assessor.horizon :]),
+        pending=tuple(numbers[-assessor.config.horizon :]),
         seen=seen,
         quarantined=ledger.quarantined,
-        settings={**assessor.settings, "bad_uploads": assessor.bad_uploads},
+        settings=assessor.settings,
     )
 
 

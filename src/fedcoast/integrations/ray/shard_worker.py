@@ -10,6 +10,7 @@ from typing import Any
 from fedcoast.errors import BadFile, BadRound, Client, FedcoastError
 from fedcoast.integrations.ray.shards import Shard
 from fedcoast.methods.coast.coast import CoAst
+from fedcoast.methods.coast.config import CoAstConfig
 from fedcoast.rounds.round import Round
 from fedcoast.rounds.schema import ModelSchema
 from fedcoast.storage.replay import replay
@@ -23,7 +24,7 @@ class ShardTask:
 
     run: Path
     schema: ModelSchema
-    options: Mapping[str, Any]
+    config: CoAstConfig
     """Of CoAst; the shard decides which layers and rounds count."""
     shard: Shard
     out: Mapping[int, Mapping[Client, str]] = field(default_factory=dict)
@@ -55,13 +56,13 @@ class _Exact(CoAst):
     """CoAst whose credits are not rounded."""
 
     def _worth(self, led: int, followed: int) -> Any:
-        return led - Fraction(self.past) * followed
+        return led - Fraction(self.config.past_weight) * followed
 
 
 def score_shard(task: ShardTask) -> ShardCredits | ShardFailure:
     """The credits of a shard. Errors of fedcoast are returned, not raised: a retry would not change them."""
     shard = task.shard
-    assessor = _Exact(**{**task.options, "layers": [escape(name) for name in shard.chosen]})
+    assessor = _Exact(replace(task.config, layers=[escape(name) for name in shard.chosen]), num_threads=1)
     answered, known = dict[int, tuple[Client, ...]](), Reasons()
     number = shard.rounds[0]
     try:
@@ -72,7 +73,7 @@ def score_shard(task: ShardTask) -> ShardCredits | ShardFailure:
                 raise BadRound(f"round {number}: the model changed its layers: {change}; start a new assessor")
             if number in shard.rounds:
                 answered[number], known[number] = fl_round.clients, dict(fl_round.quarantined)
-            if number in shard.rounds or assessor.drift == "votes":
+            if number in shard.rounds or assessor.config.reference == "votes":
                 out = {**task.out.get(number, {}), **fl_round.quarantined}
                 assessor.observe(replace(shown, quarantined=out))
             else:  # of other rounds only the global model counts, and nobody's upload needs to be read

@@ -33,7 +33,7 @@ def ballot_round(
     """The `Round` of these models, its uploads reduced to ballots of `keep` on the device that holds them.
 
     The models are looked at once, now; nothing of them is kept but the ballots and the two global models, which come
-    over as they are. For CoAst with the same `keep` and the targets "ballot" and "pruned". An upload that cannot be
+    over as they are. For CoAst with the same `keep` and the signals "ballot" and "pruned". An upload that cannot be
     used is quarantined, or raises, when an assessor looks at the round. `local` may load its models one by one.
     """
     if not isinstance(local, Mapping):

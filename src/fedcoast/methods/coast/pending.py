@@ -104,7 +104,7 @@ class PendingStore:
     def __init__(self, memory: str | int | None, spill: str | Path | None) -> None:
         if memory is not None and spill is None:
             bytes_in(memory)
-            raise BadSetting(f"memory={memory!r} bounds what is held before a folder is used; name one with spill=")
+            raise BadSetting(f"memory_limit={memory!r} needs a folder for what exceeds it; name one with spill_dir=")
         self._budget = 0 if memory is None else bytes_in(memory)
         self._spill = None if spill is None else SpillDir(spill)
 
@@ -167,7 +167,7 @@ class PendingStore:
         pending = facts["pending"]
         spilled = [one["sheaf"] for one in pending if one["sheaf"] is not None]
         if spilled and self._spill is None:
-            raise BadSetting("this state left rounds in the folder that spill= named; name the same one")
+            raise BadSetting("this state left rounds in the folder that spill_dir= named; name the same one")
         sheaves = [] if self._spill is None else self._spill.adopt(spilled)
         rest, held = iter(sheaves), []
         for place, one in enumerate(pending):

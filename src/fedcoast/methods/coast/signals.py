@@ -1,29 +1,27 @@
-"""What a client says of every parameter (up, down, nothing), in planes: the targets of CoAst.
+"""What a client says of every parameter (up, down, nothing), in planes: the signals of CoAst.
 
 What an idle client would say, the signs of the start, is the same for everyone: it is held once a round and valued
 once, rather than taken off each claim, which would then need more than two bits. Agreement is additive.
 """
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
-from fedcoast.kernels.aggregation import Step, mean_size
+from fedcoast.kernels.aggregation import mean_size
 from fedcoast.kernels.ballot_encoder import BallotEncoder
 from fedcoast.kernels.ballots import Floats, kept
 from fedcoast.kernels.bit_planes import PlaneLayout, Planes, signs_of
 from fedcoast.kernels.threads import ThreadPool
-
-Target = Literal["ballot", "pruned", "parameters", "update"]
-Small = Literal["one", "none", "raw"]
+from fedcoast.methods.coast.config import CoAstConfig
 
 
 class SignalExtractor:
     """Reads claims and ballots off uploads of one layout; keeps the scratch for it from round to round."""
 
-    def __init__(self, plane_layout: PlaneLayout, keep: float, step: Step, target: Target, small: Small) -> None:
-        self.plane_layout, self.target, self.step = plane_layout, target, step
+    def __init__(self, plane_layout: PlaneLayout, config: CoAstConfig) -> None:
+        keep, small = config.keep, config.tiny_layers
+        self.plane_layout, self.signal, self.step = plane_layout, config.signal, config.step
         tiny = [too_small(size, keep) for size in plane_layout.sizes]
         self.raw = [place for place, alone in enumerate(tiny) if alone and small == "raw"]
         votes = [
@@ -42,21 +40,21 @@ class RoundSignals:
 
     def __init__(self, by: SignalExtractor, start: Sequence[Floats]) -> None:
         self._by, self._start = by, start
-        self.idle = signs_of(start, by.plane_layout) if by.target in ("pruned", "parameters") else None
-        self._stepped = None if by.target != "pruned" or by.step == "avg" else self._steps([by.step] * len(start))
+        self.idle = signs_of(start, by.plane_layout) if by.signal in ("pruned", "parameters") else None
+        self._stepped = None if by.signal != "pruned" or by.step == "avg" else self._steps([by.step] * len(start))
 
     def ballot(self, local: Sequence[Floats], threads: ThreadPool) -> Planes:
         return self._by.ballots.cast(self._start, local, threads)
 
     def claim(self, local: Sequence[Floats], ballot: Planes | None, threads: ThreadPool) -> Planes:
-        """The signs of the target; `ballot` is wanted for "ballot" and "pruned"."""
-        if self._by.target == "update":
+        """The signs of the signal; `ballot` is wanted for "ballot" and "pruned"."""
+        if self._by.signal == "update":
             return self._by.updates.cast(self._start, local, threads)
-        if self._by.target == "parameters":
+        if self._by.signal == "parameters":
             return signs_of(local, self._by.plane_layout)
         if ballot is None:
-            raise ValueError(f"the target {self._by.target!r} is read off a ballot")
-        return ballot if self._by.target == "ballot" else self._pruned(local, ballot)
+            raise ValueError(f"the signal {self._by.signal!r} is read off a ballot")
+        return ballot if self._by.signal == "ballot" else self._pruned(local, ballot)
 
     def _pruned(self, local: Sequence[Floats], ballot: Planes) -> Planes:
         """sgn(start + step · ballot), by choosing among the signs of start, start + step and start − step."""

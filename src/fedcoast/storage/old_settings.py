@@ -1,0 +1,33 @@
+"""Settings as earlier versions of fedcoast wrote them into run folders, answers, reports and states."""
+
+from collections.abc import Mapping
+from typing import Any
+
+# method → old name → new name. A name is never used again for something else.
+RENAMED: dict[str, dict[str, str]] = {
+    "coast": {
+        "past": "past_weight",
+        "target": "signal",
+        "drift": "reference",
+        "rounds": "score_rounds",
+        "tail": "incomplete_rounds",
+        "ulps": "ulp_tolerance",
+        "small": "tiny_layers",
+    },
+}
+RENAMED_VALUES = {("layers", "ends"): "first+head"}
+
+
+def translated(method: object, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings under today's names; settings of today stay as they are.
+
+    >>> translated("coast", {"keep": 0.1, "past": 0.5, "layers": "ends"})
+    {'keep': 0.1, 'past_weight': 0.5, 'layers': 'first+head'}
+    """
+    names = RENAMED.get(method, {}) if isinstance(method, str) else {}
+    renamed = {names.get(name, name): value for name, value in settings.items()}
+    return {name: _value(name, value) for name, value in renamed.items()}
+
+
+def _value(name: str, value: Any) -> Any:
+    return RENAMED_VALUES.get((name, value), value) if isinstance(value, str) else value
