@@ -11,6 +11,7 @@ from benchmarks import (
     flower,
     flower_training,
     free_riders,
+    natural,
     participation,
     presets,
     rates,
@@ -35,6 +36,7 @@ def main() -> None:
         coverage.run,
         chain.run,
         free_riders.run,
+        natural.run,
         participation.run,
     ):
         run(smoke)

@@ -28,8 +28,16 @@ Clients = Annotated[int, typer.Option(help="Number of clients; client 0 is the b
 def demo(
     seed: Seed = 0,
     file: Annotated[Path, typer.Option("--out", help="Where the report goes.")] = Path("runs/demo.html"),
+    dataset: Annotated[
+        Literal["digits", "heart", "brca"],
+        typer.Option(help="Images with planted noise, four hospitals, or six regions (in FEDCOAST_DATA)."),
+    ] = "digits",
 ) -> None:
     """Train a small federation with a known true order, rank it with CoAst, and write a report."""
+    if dataset != "digits":
+        from fedcoast.cli.hospitals import hospital_demo
+
+        return hospital_demo(dataset, seed, file)
     _require_lab()
     require("plotly", extra="report")
     from fedcoast.reports.assess_rounds import assess_rounds
