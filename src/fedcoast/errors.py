@@ -6,8 +6,20 @@ from typing import Any
 Client = str | int
 
 
+def printable(text: object) -> str:
+    """Text as one line of a terminal or a log can show it: control and invisible characters are escaped.
+
+    >>> printable("a\\x1b[2Jb"), printable("a\\nb"), printable(7)
+    ('a\\\\x1b[2Jb', 'a\\\\nb', '7')
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+
+
 class FedcoastError(ValueError):
-    """The root of everything fedcoast refuses."""
+    """The root of everything fedcoast refuses. Its text is safe to print, whatever a name or a path holds."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class BadSetting(FedcoastError):
@@ -27,7 +39,7 @@ class BadUpload(FedcoastError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return f"client {self.client!r}: {self.reason}"
+        return printable(f"client {self.client!r}: {self.reason}")
 
 
 class BadFile(FedcoastError):

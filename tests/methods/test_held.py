@@ -178,7 +178,7 @@ def test_a_file_that_is_not_as_it_was_is_refused_and_nothing_changes(tmp_path, h
         one.write_bytes(two.read_bytes())
     other = CoAst(spill_dir=tmp_path / "spill")
     before = other.assessment()
-    with pytest.raises(BadFile, match=r"torn or altered|is gone, which the state names"):
+    with pytest.raises(BadFile, match=r"torn or altered|missing but referenced by the saved state"):
         other.restore(tmp_path / "state")
     assert other.assessment() == before
     assert two.exists()
@@ -200,7 +200,7 @@ def test_a_state_with_files_wants_its_folder(tmp_path):
     assessor.save(tmp_path / "state")
     with pytest.raises(BadSetting, match="spill_dir= named; name the same one"):
         CoAst().restore(tmp_path / "state")
-    with pytest.raises(BadFile, match="is gone, which the state names"):
+    with pytest.raises(BadFile, match="missing but referenced by the saved state"):
         CoAst(spill_dir=tmp_path / "elsewhere").restore(tmp_path / "state")
 
 

@@ -150,9 +150,17 @@ def test_a_run_that_has_not_begun_is_a_page_that_waits(tmp_path):
 
 def test_only_this_machine_by_its_own_name_is_answered(tmp_path):
     with served(tmp_path / "run") as port:
-        for host in ("127.0.0.1", f"localhost:{port}", "[::1]:80"):
+        for host in ("127.0.0.1", f"localhost:{port}", "[::1]:80", "127.0.0.2"):
             assert get(port, Host=host)[0].status == 200
-        for host in ("evil.example", "127.0.0.1.evil.example", "", "[::2]"):
+        for host in (
+            "evil.example",
+            "127.0.0.1.evil.example",
+            "",
+            "[::2]",
+            "[::1].evil.com",
+            "[::1]x:80",
+            "localhost:80:80",
+        ):
             assert get(port, Host=host)[0].status == 403
 
 

@@ -132,7 +132,7 @@ def test_too_few_rounds_make_a_report_and_a_code(run, tmp_path):
         (["report", "RUN", "-o", "RUN/run.json/deeper/x.md"], "x.md cannot be written ("),
         (["report", "RUN", "-o", "x" * 252 + ".md"], "x.md cannot be written ("),
         (["serve", "RUN", "--host", "0.0.0.0"], "can be reached from other machines"),
-        (["serve", "RUN", "--token", "short"], "at least 16 printable"),
+        (["serve", "RUN", "--token-file", "RUN/.lock"], "at least 16 printable"),
         (["serve", "RUN", "--port", "99999"], "cannot listen on 127.0.0.1, port 99999"),
     ],
 )

@@ -104,12 +104,9 @@ def test_numbers_may_skip_and_start_anywhere(tmp_path):
     assert [round.number for round in replay(folder, after=7)] == [9_999_999_999, 10**15]
 
 
-def test_a_number_too_long_for_a_file_name_is_refused_by_our_own_error(tmp_path):
-    with Recorder(tmp_path / "run") as recorder:
-        with pytest.raises(BadFile, match="cannot be written"):
-            recorder.observe(replace(ROUNDS[0], number=10**300))
-        recorder.observe(ROUNDS[0])
-    same_rounds(tmp_path / "run", ROUNDS[:1])
+def test_a_number_too_long_for_a_file_name_is_refused():
+    with pytest.raises(BadRound, match=r"from 0 to below 10\*\*18"):
+        replace(ROUNDS[0], number=10**300)
 
 
 def test_after_shows_only_later_rounds(tmp_path):
@@ -163,10 +160,10 @@ def test_a_replayed_upload_is_read_only_when_it_is_asked_for_and_not_kept(tmp_pa
             alive.append(weakref.ref(array))
             return array
 
-    def watched(path, order):
+    def watched(path, order, depth):
         files.append(path.name)
         tensors = Watched()
-        tensors.data = really_open(path, order)
+        tensors.data = really_open(path, order, depth)
         return tensors
 
     folder = record(tmp_path / "run", ROUNDS[:1])
@@ -328,7 +325,7 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
 
 def test_a_lock_that_cannot_be_made_is_our_own_error(tmp_path):
     (tmp_path / "run" / ".lock").mkdir(parents=True)
-    with pytest.raises(BadFile, match="cannot be a folder to record to"):
+    with pytest.raises(BadFile, match="is no plain file; remove it"):
         Recorder(tmp_path / "run")
 
 
@@ -382,7 +379,7 @@ def test_settings_out_of_range_are_refused_before_anything_is_written(tmp_path, 
 # Names
 
 
-NAMES = ["../x", "/etc/passwd", "a/b", "con", "NUL", ".", "..", "", "x" * 5000, "a\0b", "a\nb", "\u202egpj.exe", "🙂",
+NAMES = ["../x", "/etc/passwd", "a/b", "con", "NUL", ".", "..", "", "x" * 256, "a\0b", "a\nb", "\u202egpj.exe", "🙂",
          "\ud800", "client-000000.safetensors", "rounds", "~", "$HOME", "a\\b", "*", "%s", " ", "-rf", "é", "e\u0301",
          7423646701073919812, -1, 0, 2**63, 2**200, "0"]  # fmt: skip
 

@@ -11,6 +11,7 @@ from fedcoast.methods.base import STATE_FORMAT
 from fedcoast.reports.forms import FORMAT as REPORT
 from fedcoast.reports.signature import last_round, read_signature
 from fedcoast.storage.credit_log import CREDITS, read_credit_log
+from fedcoast.storage.files import read_plain
 from fedcoast.storage.old_settings import translated
 from fedcoast.storage.run_folder import ROUNDS
 from fedcoast.storage.tensors import read_tensors
@@ -39,12 +40,12 @@ class Claim:
     whole: bool = True
 
 
-def read_claim(file: Path) -> Claim:
+def read_claim(file: Path, follow: bool = True) -> Claim:
     """What a file claims; BadFile if it claims nothing that could be checked. A saved state ends in .state."""
     try:
         if file.suffix == ".state":
-            return _ledger(file)
-        text = file.read_bytes().decode("utf-8")  # every byte counts, also those that end lines
+            return _ledger(file, follow)
+        text = read_plain(file, follow=follow).decode("utf-8")  # every byte counts, also those that end lines
         if text.lstrip().startswith("<"):
             return _report(file, text)
         said = json.loads(text)
@@ -57,7 +58,7 @@ def read_claim(file: Path) -> Claim:
         return Claim(file, "answer", answer.method, dict(answer.settings), last_round(answer), said)
     except OSError as error:
         raise BadFile(f"{file} cannot be read ({error.strerror})") from error
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         if isinstance(error, BadFile):
             raise
         raise BadFile(f"{file} is neither an answer nor a report ({error})") from error
@@ -93,8 +94,8 @@ def _report(file: Path, text: str) -> Claim:
     )
 
 
-def _ledger(file: Path) -> Claim:
-    _, header = read_tensors(file)
+def _ledger(file: Path, follow: bool) -> Claim:
+    _, header = read_tensors(file, follow=follow)
     try:
         if header["format"] != STATE_FORMAT:
             raise BadFile(f"{file} holds no state of an assessor")

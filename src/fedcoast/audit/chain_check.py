@@ -1,5 +1,6 @@
 """The chain of a run folder, followed from its first link to its last: every difference, by round and file."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -10,8 +11,8 @@ from fedcoast.audit.findings import Finding
 from fedcoast.errors import BadFile, FedcoastError
 from fedcoast.rounds.clients import client_from_json
 from fedcoast.storage.chain import LINK, Content, Link, content, fact_hashes, read_link
-from fedcoast.storage.files import read_json
-from fedcoast.storage.run_folder import ROUND_META, ROUNDS, RUN_META, round_dirs
+from fedcoast.storage.files import is_folder, is_plain, read_json
+from fedcoast.storage.run_folder import DEPTH, ROUND_META, ROUNDS, RUN_META, round_dirs
 
 MADE_BY_KILLS = "what a kill left half written; it is removed when recording goes on"
 
@@ -70,12 +71,13 @@ def _path(number: int, file: str = "") -> Path:
 
 def _rounds(folder: Path, chain: ChainReport) -> list[Path]:
     """The folders of the rounds; whatever else lies beside them is named."""
-    found = [place for place in round_dirs(folder) if place.name == f"{int(place.name):010d}" and place.is_dir()]
+    found = [place for place in round_dirs(folder) if place.name == f"{int(place.name):010d}" and is_folder(place)]
     for path in sorted(set((folder / ROUNDS).iterdir()) - set(found)):
-        if path.name.startswith(".") and path.name[1:].isdecimal():
+        if path.name.startswith(".") and path.name[1:].isdecimal() and is_folder(path):
             chain.outside[path.relative_to(folder).as_posix()] = MADE_BY_KILLS
         else:
-            chain.find(path.relative_to(folder), "was added; no recorder writes this")
+            what = "is a symbolic link" if path.is_symlink() else "was added"
+            chain.find(path.relative_to(folder), f"{what}; no recorder writes this")
     return found
 
 
@@ -98,7 +100,7 @@ def _link(place: Path, chain: ChainReport) -> Link | None:
 
 def _said_number(place: Path) -> object:
     try:
-        return read_json(place / ROUND_META).get("number")
+        return read_json(place / ROUND_META, DEPTH).get("number")
     except (FedcoastError, AttributeError):
         return None
 
@@ -107,7 +109,7 @@ def _name_missing_links(
     folder: Path, rounds: Mapping[int, Path], links: Mapping[int, Link], chain: ChainReport
 ) -> None:
     """A round without a link never had one where the folder began without a chain, and its chain begins later."""
-    unlinked = [number for number in rounds if not (rounds[number] / LINK).is_file()]
+    unlinked = [number for number in rounds if not os.path.lexists(rounds[number] / LINK)]
     first = min(rounds.keys() - set(unlinked), default=None)
     begins = first is None or (first in links and links[first].after is None)
     older = begins and not _began_with_chain(folder)
@@ -151,8 +153,8 @@ def _check_beginning(folder: Path, link: Link, chain: ChainReport) -> None:
     about = Path(RUN_META)
     try:
         now = content(folder / RUN_META)
-    except OSError as error:
-        chain.find(about, f"is missing or cannot be read ({error.strerror})")
+    except (OSError, BadFile) as error:
+        chain.find(about, f"is missing or cannot be read ({error})")
         return
     if now.sha256 == link.previous:
         chain.files, chain.bytes = chain.files + 1, chain.bytes + now.bytes
@@ -186,8 +188,8 @@ def _check_files(folder: Path, place: Path, link: Link, chain: ChainReport) -> N
 
 def _content(path: Path) -> Content | None:
     try:
-        return content(path) if path.is_file() and not path.is_symlink() else None
-    except OSError:
+        return content(path, DEPTH) if is_plain(path) else None
+    except (OSError, BadFile):
         return None
 
 
@@ -201,7 +203,7 @@ def _change(path: Path, recorded: Content, found: Content, link: Link) -> str:
 
 def _changed_facts(path: Path, link: Link) -> Iterator[str]:
     try:
-        facts: dict[str, Any] = read_json(path)
+        facts: dict[str, Any] = read_json(path, DEPTH)
         now = fact_hashes(facts)
     except (FedcoastError, AttributeError, RecursionError):
         return
@@ -213,7 +215,7 @@ def _changed_facts(path: Path, link: Link) -> Iterator[str]:
 def _uploads(place: Path, link: Link) -> dict[str, str]:
     """Whose upload each file is, if the list of clients is still the recorded one."""
     try:
-        facts = read_json(place / ROUND_META)
+        facts = read_json(place / ROUND_META, DEPTH)
         if fact_hashes(facts)["clients"] == link.facts["clients"]:
             clients = {entry["file"]: client_from_json(entry["client"]) for entry in facts["clients"]}
             return {file: f"the upload of client {client!r}" for file, client in clients.items()}

@@ -1,5 +1,6 @@
 """`verify`: is a run folder what was recorded, and do the answers, reports and ledgers follow from it?"""
 
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -11,6 +12,7 @@ from fedcoast.audit.chain_check import ChainReport, check_chain
 from fedcoast.audit.findings import Finding
 from fedcoast.audit.recompute import differences
 from fedcoast.errors import BadFile, BadSetting
+from fedcoast.storage.files import is_folder, is_plain
 from fedcoast.storage.replay import replay
 from fedcoast.storage.run_folder import ROUNDS, RUN_META, is_run
 
@@ -56,7 +58,7 @@ def verify(folder: str | Path, artifacts: Iterable[str | Path] = (), head: str |
     folder are found without being named. `head` is one that was kept: the chain must pass through it.
     """
     folder, wanted = Path(folder), _head(head)
-    if not is_run(folder) and not (folder / ROUNDS).is_dir():
+    if not is_run(folder) and not is_folder(folder / ROUNDS):
         raise BadFile(f"{folder} is no recorded run, and only those carry a chain (fedcoast import makes one)")
     try:
         chain = check_chain(folder)
@@ -105,19 +107,19 @@ def _claims(folder: Path, artifacts: list[Path], chain: ChainReport) -> list[Cla
         claims += [] if kept is None else [kept]
     except BadFile:
         pass  # every byte of it is covered by the chain, which has named it
-    given = {artifact.resolve() for artifact in artifacts}
+    given = {os.path.realpath(artifact) for artifact in artifacts}
     for path in sorted(folder.iterdir()):
-        if path.name in _PRIVATE or path.resolve() in given:
+        if path.name in _PRIVATE or os.path.realpath(path) in given:
             continue
         try:
-            if path.suffix not in ARTIFACT_ENDINGS or not path.is_file():
+            if path.suffix not in ARTIFACT_ENDINGS or not is_plain(path):
                 raise BadFile("no answer, report or state ends like this")
-            claims.append(read_claim(path))
+            claims.append(read_claim(path, follow=False))
         except BadFile as error:
             if path.suffix == ".state":
                 chain.findings.append(Finding(path.name, f"was changed: {error}"))
             else:
-                chain.outside[path.name] = _SERVER if path.name == "server" and path.is_dir() else _STRANGER
+                chain.outside[path.name] = _SERVER if path.name == "server" and is_folder(path) else _STRANGER
     return claims
 
 

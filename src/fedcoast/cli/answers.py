@@ -79,7 +79,7 @@ def import_(
             recorder.observe(fl_round)
             count += 1
             bar(f"round {fl_round.number}, {len(fl_round.clients)} clients")
-    typer.echo(f"{count} rounds recorded in {folder}")
+    typer.echo(f"{count} rounds recorded in {printable(folder)}")
 
 
 def show(assessment: Assessment, truth: Mapping[Client, float] | None) -> None:

@@ -14,7 +14,7 @@ from fedcoast.cli.coast_options import CoAstOptions, takes_coast_options
 from fedcoast.cli.comparing import method_names, prepare_methods
 from fedcoast.cli.rewarding import PaidFor, answer
 from fedcoast.cli.screen import err, out, progress
-from fedcoast.errors import require
+from fedcoast.errors import printable, require
 from fedcoast.reports.assess_rounds import assess_rounds, build_report
 from fedcoast.reports.following import RunFollower
 from fedcoast.reports.forms import form_of, write
@@ -57,7 +57,7 @@ def report(
     else:
         data = _report_on(run, coast, methods, options)
     write(data, target, form)
-    typer.echo(str(target))
+    typer.echo(printable(target))
     if not data.rounds:
         raise typer.Exit(TOO_FEW_ROUNDS)
 
@@ -67,8 +67,8 @@ def serve(
     run: Run,
     host: Annotated[str, typer.Option(help="Where to listen; others than this machine need a token.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0 takes any that is free.")] = 8471,
-    token: Annotated[
-        str | None, typer.Option(envvar="FEDCOAST_TOKEN", help="What every request must bring.", show_default=False)
+    token_file: Annotated[
+        Path | None, typer.Option(help="A file with the token that every request must bring; or set FEDCOAST_TOKEN.")
     ] = None,
     *,
     coast: CoAstOptions,
@@ -80,9 +80,9 @@ def serve(
     """
     for module in ("plotly", "starlette", "uvicorn"):
         require(module, extra="report")
-    from fedcoast.reports.live import serve
+    from fedcoast.reports.live import read_token, serve
 
-    follower = _follower(run, coast, title)
+    follower, token = _follower(run, coast, title), read_token(token_file)
     serve(follower, host, port, token, lambda address: err().print(f"{address}  (Ctrl-C stops it)", soft_wrap=True))
 
 

@@ -8,6 +8,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
+from fedcoast.errors import printable
+
 Bar = Callable[[str], None]
 
 
@@ -21,7 +23,7 @@ def err() -> Console:
 
 
 def complain(error: object) -> None:
-    err().print(Text(f"fedcoast: {error}"), soft_wrap=True)
+    err().print(Text(f"fedcoast: {printable(error)}"), soft_wrap=True)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from fedcoast.errors import Client
+from fedcoast.errors import printable as printable
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "'")
 
@@ -17,15 +18,6 @@ def as_text(table: object) -> str:
     out = io.StringIO()
     Console(file=out, width=100, color_system=None, force_terminal=False).print(table)
     return out.getvalue().rstrip("\n")
-
-
-def printable(client: Client) -> str:
-    """A client's name as one line of a terminal can show it: control characters escaped.
-
-    >>> printable("a\\x1b[2Jb"), printable(7)
-    ('a\\\\x1b[2Jb', '7')
-    """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(client))
 
 
 def csv_name(client: Client) -> str:

@@ -2,8 +2,10 @@
 
 import hashlib
 import hmac
+import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from http.cookies import CookieError, SimpleCookie
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -13,7 +15,6 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 COOKIE = "fedcoast"
-_OWN_NAMES = ("localhost", "127.0.0.1", "[::1]")
 _HEADERS = (
     (b"cache-control", b"no-store"),
     (b"referrer-policy", b"no-referrer"),
@@ -41,7 +42,7 @@ class AccessControl:
             return
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         if self._token is None:
-            if _host(headers.get("host", "")) in _OWN_NAMES:
+            if is_loopback(_host(headers.get("host", ""))):
                 await self._app(scope, receive, _with_safe_headers(send))
             else:
                 await _answer(send, 403, "this page is for its own machine; open it as http://127.0.0.1 or localhost")
@@ -61,13 +62,26 @@ def _same(given: str, wanted: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "replace"), wanted.encode())
 
 
-def _host(header: str) -> str:
-    """A host without its port.
+def is_loopback(host: str) -> bool:
+    """Whether a name or address is this machine's own: a name of somebody else's can lead here, an address cannot.
 
-    >>> _host("localhost:80"), _host("[::1]:80"), _host("127.0.0.1")
-    ('localhost', '[::1]', '127.0.0.1')
+    >>> is_loopback("localhost"), is_loopback("127.0.0.2"), is_loopback("::1"), is_loopback("localhost.evil.com")
+    (True, True, True, False)
     """
-    return header[: header.find("]") + 1] if header.startswith("[") else header.partition(":")[0].lower()
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _host(header: str) -> str:
+    """A host without its port, empty if there is anything else.
+
+    >>> _host("localhost:80"), _host("[::1]:80"), _host("127.0.0.1"), _host("[::1].evil.com")
+    ('localhost', '::1', '127.0.0.1', '')
+    """
+    found = re.fullmatch(r"(?:\[([0-9a-fA-F:.]+)\]|([^:\[\]]+))(?::[0-9]{1,5})?", header)
+    return "" if found is None else (found[1] or found[2]).lower()
 
 
 def _bearer(headers: dict[str, str]) -> str:

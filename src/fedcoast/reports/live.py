@@ -8,10 +8,11 @@ import asyncio
 import hashlib
 import json
 import logging
+import os
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -22,9 +23,11 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from fedcoast.errors import BadSetting
-from fedcoast.reports.access_control import AccessControl
+from fedcoast.reports.access_control import AccessControl, is_loopback
+from fedcoast.reports.connections import LimitedConnections
 from fedcoast.reports.following import RunFollower
 from fedcoast.reports.page import live_page, plotly_js, view
+from fedcoast.storage.files import read_plain
 
 PORT = 8471
 LEAST_TOKEN = 16
@@ -139,6 +142,7 @@ def serve(
         log_level="warning",
         access_log=False,  # it would write tokens down
         ws="none",
+        http=LimitedConnections,
         timeout_graceful_shutdown=2,
     )
     server = uvicorn.Server(config)
@@ -148,25 +152,29 @@ def serve(
         server.run(sockets=[listening])
 
 
+def read_token(file: Path | None) -> str | None:
+    """The token in a file, or in FEDCOAST_TOKEN. The command line has none: every user of a machine can read it."""
+    if file is None:
+        return os.environ.get("FEDCOAST_TOKEN")
+    try:
+        return read_plain(file, follow=True).decode("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadSetting(f"{file} cannot be read as a token ({error}); it holds one line of text") from error
+
+
 def check(host: str, token: str | None) -> None:
     """Refuse what would show contributions to strangers."""
-    if token is None and not _is_loopback(host):
+    if token is None and not is_loopback(host):
         raise BadSetting(
-            f"{host} can be reached from other machines, and the page names who hurts; give it a token (--token) of at"
-            f" least {LEAST_TOKEN} characters, or serve on 127.0.0.1 and reach it through ssh -L"
+            f"{host} can be reached from other machines, and the page names who hurts; give it a token of at"
+            f" least {LEAST_TOKEN} characters (--token-file FILE, or FEDCOAST_TOKEN in the environment),"
+            " or serve on 127.0.0.1 and reach it through ssh -L"
         )
     if token is not None and (len(token) < LEAST_TOKEN or not token.isascii() or not token.isprintable()):
         raise BadSetting(
             f"a token must have at least {LEAST_TOKEN} printable ASCII characters; make one with:"
             " python -c 'import secrets; print(secrets.token_urlsafe())'"
         )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -1,16 +1,54 @@
 """Who is who: a client is a string or an integer, listed in one order and written to files without loss."""
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from fedcoast.errors import BadFile, BadRound, Client
 
+LONGEST_NAME = 256  # characters
+_INVISIBLE = ("Cc", "Cf", "Zl", "Zp")  # Unicode's control and format characters, line and paragraph separators
+# Letters of other alphabets that most fonts draw like a Latin one.
+_LOOKS_LIKE = str.maketrans("аеорсухіјѕһԁԛԝвкмнтгαεικνορτυχωϲϳ01", "aeopcyxijshdqwbkmhtraeiknoptuxwcjol")
+
+
+def tidy_name(text: str) -> str:
+    """A name as it comes from outside, in one spelling: composed (NFC), no invisible characters, no spaces around it.
+
+    >>> tidy_name("  berlin\\u200b ") == "berlin", tidy_name("Mu\\u0308nchen") == "M\\xfcnchen"
+    (True, True)
+    """
+    visible = "".join(c for c in text if unicodedata.category(c) not in _INVISIBLE)
+    return unicodedata.normalize("NFC", visible).strip()
+
+
+def look_alikes(clients: Iterable[Client]) -> list[tuple[Client, ...]]:
+    """Groups of names that a reader can take for one another: other case, spaces, or letters of another alphabet.
+
+    >>> look_alikes(["berlin", "Berlin ", "b\\u0435rlin", "oslo", 7])
+    [('Berlin ', 'berlin', 'bеrlin')]
+    """
+    groups: dict[str, list[Client]] = {}
+    for client in in_order(clients):
+        if isinstance(client, str):
+            groups.setdefault(_skeleton(client), []).append(client)
+    return [tuple(group) for group in groups.values() if len(group) > 1]
+
+
+def _skeleton(name: str) -> str:
+    plain = unicodedata.normalize("NFKC", tidy_name(name)).casefold()
+    return "".join(plain.split()).translate(_LOOKS_LIKE)
+
 
 def as_client(value: object) -> Client:
     """A client is a string or an integer; NumPy integers become plain ones."""
     if isinstance(value, str):
+        if len(value) > LONGEST_NAME:
+            raise BadRound(
+                f"a client's name has at most {LONGEST_NAME} characters; got {len(value):,}, beginning {value[:40]!r}"
+            )
         return str.__str__(value)  # the text itself, whatever a subclass (an enumeration, say) prints
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return int(value)

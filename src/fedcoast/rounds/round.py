@@ -168,8 +168,8 @@ def _number(value: object) -> int:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         number = -1
-    if isinstance(value, bool) or number < 0:
-        raise BadRound(f"a round number is an integer of at least 0; got {value!r}")
+    if isinstance(value, bool) or not 0 <= number < 10**18:
+        raise BadRound(f"a round number is an integer from 0 to below 10**18; got {value!r}")
     return number
 
 

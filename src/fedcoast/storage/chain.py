@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from fedcoast.errors import BadFile
-from fedcoast.storage.run_folder import RUN_META, round_dirs
+from fedcoast.storage.files import open_plain, read_plain
+from fedcoast.storage.run_folder import DEPTH, RUN_META, round_dirs
 
 LINK = "link.json"
 
@@ -53,7 +54,7 @@ def read_link(place: Path) -> Link | None:
     """The link in a round's folder, or None where there is none; it must be, byte for byte, as it was written."""
     path = place / LINK
     try:
-        data = path.read_bytes()
+        data = read_plain(path, depth=DEPTH)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -73,8 +74,8 @@ def read_link(place: Path) -> Link | None:
     return link
 
 
-def content(path: Path) -> Content:
-    with path.open("rb") as file:
+def content(path: Path, depth: int = 1) -> Content:
+    with open_plain(path, depth) as file:
         digest = hashlib.file_digest(file, "sha256")  # a buffer at a time, and without holding up other threads
         return Content(file.tell(), digest.hexdigest())
 

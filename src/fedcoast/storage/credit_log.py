@@ -1,6 +1,7 @@
 """Credits kept with the rounds: what an assessor held for final when each round was recorded."""
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,7 @@ from fedcoast.errors import BadFile, BadSetting, Client
 from fedcoast.rounds.clients import client_from_json, client_to_json
 from fedcoast.storage.files import read_json
 from fedcoast.storage.old_settings import translated
-from fedcoast.storage.run_folder import round_dirs
+from fedcoast.storage.run_folder import DEPTH, round_dirs
 
 CREDITS = "credits.json"
 
@@ -60,11 +61,13 @@ def read_credit_log(folder: Path) -> CreditLog | None:
     """All credits that lie with the rounds, or None where none do."""
     kept = None
     for path in (place / CREDITS for place in round_dirs(folder)):
-        if not path.exists():
+        if not os.path.lexists(path):
             continue
-        held = read_json(path)
+        held = read_json(path, DEPTH)
         try:
             kept = kept or CreditLog(held["method"], translated(held["method"], held["settings"]))
+            if not isinstance(kept.method, str):
+                raise TypeError(f"method {kept.method!r}")
             kept.credits.update({number: _row(of) for number, of in held["credits"]})
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise BadFile(f"{path} is not as a recorder writes it ({error!r})") from error

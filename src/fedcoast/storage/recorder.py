@@ -9,6 +9,7 @@ import hashlib
 import json
 import logging
 import math
+import re
 import shutil
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -27,7 +28,7 @@ from fedcoast.rounds.unmoved import UnmovedEntries
 from fedcoast.storage.ballot_files import ballot_arrays
 from fedcoast.storage.chain import LINK, Hasher, Link, content, head
 from fedcoast.storage.credit_log import CREDITS, CreditLog, Credits, HasAssessment, begin
-from fedcoast.storage.files import read_json, sole_writer, sync, write_json, write_whole
+from fedcoast.storage.files import is_folder, read_json, remove_inside, sole_writer, sync, write_json, write_whole
 from fedcoast.storage.run_folder import FORMAT, ROUND_META, ROUNDS, RUN_META, VERSION, is_run, read_about, recorded
 from fedcoast.storage.tensors import write_tensors
 
@@ -79,8 +80,7 @@ class Recorder:
             self._open = stack.pop_all()  # whatever fails before this lets go of the folder
 
     def _go_on(self, about: dict[str, Any] | None) -> None:
-        for leftover in (self.folder / ROUNDS).glob(".[0-9]*"):
-            shutil.rmtree(leftover, ignore_errors=True)
+        remove_inside(self.folder / ROUNDS, re.compile(r"\.[0-9]{10,18}").fullmatch)  # what a kill left behind
         if not is_run(self.folder):
             write_json(
                 self.folder / RUN_META, {"format": FORMAT, "version": VERSION, "chain": "sha256", "about": about or {}}
@@ -221,6 +221,8 @@ def _prepare(folder: Path) -> None:
                 f"{folder} holds other files ({sorted(strangers)[0]}, …); a recording needs a folder of its own"
             )
         (folder / ROUNDS).mkdir(exist_ok=True)
+        if not is_folder(folder / ROUNDS):
+            raise BadFile(f"{folder / ROUNDS} is a symbolic link, and nothing is written through one; remove it")
     except OSError as error:
         raise BadFile(f"{folder} cannot be a folder to record to ({error.strerror})") from error
 

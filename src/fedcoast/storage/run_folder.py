@@ -1,6 +1,7 @@
 """A recorded run, read back: the same rounds, one client's upload in memory at a time."""
 
 import glob
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -11,7 +12,7 @@ from fedcoast.rounds.clients import client_from_json
 from fedcoast.rounds.round import LazyModels, Round
 from fedcoast.rounds.schema import Model, ModelSchema, Unordered
 from fedcoast.storage.ballot_files import BallotModel
-from fedcoast.storage.files import read_json
+from fedcoast.storage.files import is_folder, read_json
 from fedcoast.storage.tensors import open_tensors
 
 FORMAT = "fedcoast-run"
@@ -19,10 +20,13 @@ VERSION = 1
 RUN_META = "run.json"
 ROUNDS = "rounds"
 ROUND_META = "round.json"
+DEPTH = 3  # a file of a round lies in RUN/rounds/NUMBER, and none of these may be a link
+_NUMBER = r"[0-9]{10,18}"
 
 
 def is_run(folder: Path) -> bool:
-    return (folder / RUN_META).is_file()
+    """Whether there is something that says it is a run; whether it can be read, `read_about` tells."""
+    return os.path.lexists(folder / RUN_META)
 
 
 def read_about(folder: str | Path) -> dict[str, Any]:
@@ -67,14 +71,16 @@ def recorded_numbers(folder: Path) -> list[int]:
 def round_dirs(folder: Path) -> list[Path]:
     """The folders of the whole rounds, in order."""
     try:
-        names = [path for path in (folder / ROUNDS).iterdir() if re.fullmatch(r"\d{10,}", path.name)]
+        names = [path for path in (folder / ROUNDS).iterdir() if re.fullmatch(_NUMBER, path.name)]
     except OSError as error:
         raise BadFile(f"{folder / ROUNDS} cannot be read ({error.strerror})") from error
+    if not is_folder(folder / ROUNDS):
+        raise BadFile(f"{folder / ROUNDS} is a symbolic link, which is not followed; copy the folder it leads to")
     return sorted(names, key=lambda path: int(path.name))
 
 
 def _round(place: Path) -> Round:
-    facts = read_json(place / ROUND_META)
+    facts = read_json(place / ROUND_META, DEPTH)
     try:
         schema = ModelSchema.from_json(facts["layers"])
         clients = {client_from_json(entry["client"]): entry for entry in facts["clients"]}
@@ -88,7 +94,9 @@ def _round(place: Path) -> Round:
 
         def load(file: Path) -> Callable[[], Model]:
             return lambda: (
-                _model(file, schema) if ballot_keep is None else BallotModel(schema, start, open_tensors(file), file)
+                _model(file, schema)
+                if ballot_keep is None
+                else BallotModel(schema, start, open_tensors(file, depth=DEPTH), file)
             )
 
         return Round(
@@ -108,11 +116,11 @@ def _round(place: Path) -> Round:
 
 
 def _start(place: Path, said: str) -> Path:
-    carried_on = re.fullmatch(r"end of round ([0-9]+)", said)
+    carried_on = re.fullmatch(r"end of round ([0-9]{1,18})", said)
     if not carried_on:
         return _inside(place, said)
     before = place.with_name(f"{int(carried_on[1]):010d}")
-    if not before.is_dir():
+    if not is_folder(before):
         raise BadFile(f"{place} goes on from the {said}, which is gone")
     return before / "end.safetensors"
 
@@ -125,5 +133,5 @@ def _inside(place: Path, file: str) -> Path:
 
 def _model(file: Path, schema: ModelSchema) -> Model:
     # In the order of the layout, which a safetensors file does not keep.
-    model = open_tensors(file, (entry.name for entry in schema.entries))
+    model = open_tensors(file, (entry.name for entry in schema.entries), DEPTH)
     return model if schema.ordered else Unordered(model)

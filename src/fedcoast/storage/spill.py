@@ -20,24 +20,10 @@ import numpy as np
 
 from fedcoast.errors import BadFile, BadSetting
 from fedcoast.rounds.arrays import Array
-from fedcoast.storage.files import sole_writer, sync
+from fedcoast.storage.files import is_plain, sole_writer, sync
 
 _NAME = re.compile(r"round-[0-9]+-[0-9a-f]{16}\.held")
-_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _ALIGNED = 64  # bytes
-
-
-def bytes_in(size: str | int) -> int:
-    """A size in bytes, or in words.
-
-    >>> bytes_in("500MB"), bytes_in("1.5 GB"), bytes_in(4096)
-    (500000000, 1500000000, 4096)
-    """
-    if isinstance(size, str) and (found := re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?B)\s*", size.upper())):
-        return int(float(found[1]) * _UNITS[found[2]])
-    if isinstance(size, int) and not isinstance(size, bool) and size >= 0:
-        return size
-    raise BadSetting(f"memory must be a number of bytes, or a text such as '500MB' or '2 GB'; got {size!r}")
 
 
 class SpillDir:
@@ -125,10 +111,10 @@ class SpillFile:
         file._path, file._mapped, file._file = spill.folder / file.name, None, None
         if not _NAME.fullmatch(file.name):
             raise BadFile(f"{file.name!r} is not the name of a spilled round; the state was altered")
-        if not file._path.is_file():
+        if not is_plain(file._path):
             raise BadFile(
-                f"{file._path} is gone, which the state names: restore with the folder it was saved with, and the"
-                " last state that was saved; or show the rounds again"
+                f"{file._path} is missing but referenced by the saved state; restore with the spill folder and the last"
+                " state that were saved together, or show the rounds again"
             )
         if file._path.stat().st_size != file._size:
             raise BadFile(f"{file._path} is not of the size that the state names; it was torn or altered")

@@ -2,6 +2,7 @@
 
 import json
 import mmap
+import os
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -12,7 +13,8 @@ from safetensors import SafetensorError, TensorSpec, deserialize, safe_open, ser
 
 from fedcoast.errors import BadFile
 from fedcoast.rounds.arrays import Array, BFloat16
-from fedcoast.storage.files import write_whole
+from fedcoast.storage.files import on_disk, open_plain, write_whole
+from fedcoast.storage.limits import check_size
 
 _DTYPES = {
     "BOOL": "bool", "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64",
@@ -51,46 +53,54 @@ def _narrowed(name: str, array: Array) -> Array:
     return narrowed
 
 
-def read_tensors(path: Path) -> tuple[dict[str, Array | BFloat16], Any]:
-    """The arrays, and the facts (None in a file that fedcoast did not write)."""
+def read_tensors(path: Path, depth: int = 1, follow: bool = False) -> tuple[dict[str, Array | BFloat16], Any]:
+    """The arrays, and the facts (None in a file that fedcoast did not write); `open_plain` has `depth` and `follow`."""
     try:
-        data = path.read_bytes()
+        with open_plain(path, depth, follow) as file:
+            check_size(path, os.fstat(file.fileno()).st_size, "FEDCOAST_MAX_MODEL", on_disk(file))
+            data = file.read()
         tensors = {name: _array(path, name, view) for name, view in deserialize(data)}  # type: ignore[no-untyped-call]
         return tensors, _facts(data)
     except OSError as error:
         raise BadFile(f"{path} cannot be read ({error.strerror})") from error
+    except MemoryError as error:
+        raise BadFile(f"{path} does not fit in memory") from error
     except (SafetensorError, ValueError, RecursionError) as error:
         if isinstance(error, BadFile):
             raise
         raise BadFile(f"{path} is not a whole safetensors file ({error}); it was torn or altered") from error
 
 
-def open_tensors(path: Path, order: Iterable[str] = ()) -> Mapping[str, Array | BFloat16]:
+def open_tensors(path: Path, order: Iterable[str] = (), depth: int = 1) -> Mapping[str, Array | BFloat16]:
     """The arrays of a file that nobody changes in entry, each read from the disk when it is used; these names first.
 
     The file is mapped into memory, not read: whoever needs one layer of many pays for one. What is wrong with the file
     as a whole is said now, in the words of `read_tensors`.
     """
     try:
-        with path.open("rb") as file:
+        with open_plain(path, depth) as file:
+            size = os.fstat(file.fileno()).st_size
+            check_size(path, size, "FEDCOAST_MAX_MODEL", on_disk(file))
             length = int.from_bytes(file.read(8), "little")
-            header = {} if length > path.stat().st_size else json.loads(file.read(length))
+            check_size(f"the header of {path}", length, "FEDCOAST_MAX_JSON")
+            header = {} if length > size else json.loads(file.read(length))
         with safe_open(path, framework="np"):  # checks the header against itself and the length of the file
             json.loads((header.pop("__metadata__", None) or {}).get("fedcoast", "null"))
         sound = all(entry["dtype"] in _DTYPES for entry in header.values())
     except (OSError, SafetensorError, ValueError, RecursionError):
         sound = False
     if not sound:
-        return read_tensors(path)[0]
+        return read_tensors(path, depth)[0]
     names = [name for name in dict.fromkeys(order) if name in header]
-    return _MappedTensors(path, 8 + length, {name: header[name] for name in names} | header)
+    return _MappedTensors(path, depth, size, 8 + length, {name: header[name] for name in names} | header)
 
 
 class _MappedTensors(Mapping[str, Array | BFloat16]):
     """One mapping of the file for all its arrays, there as long as one of them is: open files are few in number."""
 
-    def __init__(self, path: Path, begin: int, entries: Mapping[str, Mapping[str, Any]]) -> None:
-        self._path, self._begin, self._entries = path, begin, entries
+    def __init__(self, path: Path, depth: int, size: int, begin: int, entries: Mapping[str, Mapping[str, Any]]) -> None:
+        self._path, self._depth, self._size = path, depth, size
+        self._begin, self._entries = begin, entries
         self._mapped: weakref.ref[mmap.mmap] | None = None
 
     def __getitem__(self, name: str) -> Array | BFloat16:
@@ -112,11 +122,18 @@ class _MappedTensors(Mapping[str, Array | BFloat16]):
         held = None if self._mapped is None else self._mapped()
         if held is None:
             try:
-                with self._path.open("rb") as file:
+                with open_plain(self._path, self._depth) as file:
                     held = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            except BadFile:
+                raise
             except (OSError, ValueError) as error:
                 raise BadFile(f"{self._path} cannot be read ({error})") from error
             self._mapped = weakref.ref(held)
+        if held.size() != self._size or len(held) != self._size:  # to read beyond the end would end the process
+            raise BadFile(
+                f"{self._path} has {held.size():,} bytes and had {self._size:,} when it was opened; it was cut off or"
+                " replaced meanwhile"
+            )
         return held
 
 

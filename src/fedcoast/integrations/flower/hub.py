@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 from flwr.serverapp import Grid
 
-from fedcoast.errors import BadSetting, FedcoastError
+from fedcoast.errors import BadSetting, FedcoastError, printable
 from fedcoast.integrations.flower.assembly import RoundCapture, assemble
 from fedcoast.integrations.flower.identity import Identity, NodeRegistry, ResolvedReplies, Resolver, resolve_clients
 from fedcoast.integrations.flower.npy_layers import Dtypes, dtypes_of, read_global
@@ -86,7 +86,7 @@ class ObserverHub:
     def publish(self, number: int, capture: RoundCapture) -> Metrics:
         """Show one round to all observers; returns the metrics to report."""
         for client, reason in capture.replies.rejections.items():
-            _log.warning("round %d: %s is left out: %s", number, client, reason)
+            _log.warning("round %d: %s is left out: %s", number, printable(client), printable(reason))
         somebody = bool(capture.replies.uploads or capture.replies.rejections)
         if somebody:
             self._show(number, capture)

@@ -19,6 +19,7 @@ from flwr.serverapp import Grid
 
 from fedcoast.errors import BadSetting, Client, FedcoastError
 from fedcoast.integrations.flower.replies import Upload
+from fedcoast.rounds.clients import LONGEST_NAME, look_alikes, tidy_name
 
 CLAIM = "client-id"
 PARTITION = "partition-id"
@@ -90,8 +91,8 @@ class Identity:
         if peer.public_key and self.authenticated:
             return f"key-{hashlib.sha256(peer.public_key).hexdigest()[:16]}"
         claimed = peer.metadata.get(self.claim)
-        if isinstance(claimed, str) and claimed:
-            return _checked(claimed, peer)
+        if isinstance(claimed, str) and (tidy := tidy_name(claimed)):
+            return _checked(tidy, peer)
         if (number := _integer(claimed)) is not None:
             return f"client-{number}"
         if (number := _integer(peer.metadata.get(self.partition))) is not None:
@@ -176,8 +177,15 @@ def _integer(value: object) -> int | None:
 
 
 def _checked(claimed: str, peer: Peer) -> str:
+    if len(claimed) > LONGEST_NAME:
+        raise BadClaim(
+            f"{_node(peer.node_id)} claims to be {claimed[:40]!r}…; a name has at most {LONGEST_NAME} characters,"
+            f" this one {len(claimed):,}"
+        )
     if claimed in peer.registered:
         raise BadClaim(f"{_node(peer.node_id)} claims to be {claimed!r}, which is the registered name of another node")
+    if any(claimed in group for group in look_alikes({claimed, *peer.registered})):
+        raise BadClaim(f"{_node(peer.node_id)} claims to be {claimed!r}, which looks like a registered name")
     if _DERIVED.match(claimed):
         raise BadClaim(
             f"{_node(peer.node_id)} claims to be {claimed!r}; names that start with node-, key-, client- or partition-"

@@ -17,7 +17,8 @@ from fedcoast.kernels.movement import extent
 from fedcoast.kernels.vote_counts import Tally
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import client_from_json, client_to_json
-from fedcoast.storage.spill import SpillDir, SpillFile, bytes_in
+from fedcoast.storage.limits import bytes_in
+from fedcoast.storage.spill import SpillDir, SpillFile
 
 FORM = "planes"
 

@@ -45,6 +45,8 @@ def read_idx(file: File, dimensions: int) -> np.ndarray[tuple[int, ...], np.dtyp
     wanted = start + math.prod(shape)
     if len(file.data) != wanted:
         raise file.refuse(f"{wanted:,} bytes for the shape {shape} it announces", f"{len(file.data):,}")
+    if 0 in shape:  # none of the others would be bounded by the length of the file
+        raise file.refuse("an IDX array with something in it", f"the shape {shape}")
     return np.frombuffer(file.data, np.uint8, offset=start).reshape(shape)
 
 

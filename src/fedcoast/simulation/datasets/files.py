@@ -4,14 +4,19 @@ Archives are never unpacked: their members are read into memory, so no name insi
 """
 
 import gzip
+import sys
 import tarfile
 import zlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from fedcoast.errors import BadFile
+from fedcoast.storage.files import on_disk, open_plain
+from fedcoast.storage.limits import check_size, limit
 
+_LIMIT = "FEDCOAST_MAX_DATASET"
 REMEDY = "it is torn or altered: remove it, then copy it again or run `fedcoast data get`"
 
 
@@ -66,7 +71,7 @@ def read_archive(archive: Path, inside: str, needed: Collection[str], optional: 
 
 
 def _members(archive: Path, wanted: Collection[str]) -> Iterator[tuple[str, bytes]]:
-    with gzip.open(archive) as stream:
+    with open_plain(archive, follow=True) as file, gzip.open(file) as stream:
         with tarfile.open(fileobj=stream, mode="r|") as tar:
             for member in tar:
                 path = PurePosixPath(member.name)
@@ -77,6 +82,7 @@ def _members(archive: Path, wanted: Collection[str]) -> Iterator[tuple[str, byte
                     )
                 content = tar.extractfile(member) if str(path) in wanted else None
                 if content is not None:
+                    check_size(f"{archive}: {path}", member.size, _LIMIT, on_disk(file))
                     yield str(path), content.read()
         # gzip compares its checksum at the very end only, so a flipped byte shows once everything is read.
         while stream.read(1 << 20):
@@ -85,12 +91,21 @@ def _members(archive: Path, wanted: Collection[str]) -> Iterator[tuple[str, byte
 
 def _read(path: Path) -> bytes:
     try:
-        if path.suffix == ".gz":
-            with gzip.open(path) as stream:
-                return stream.read()
-        return path.read_bytes()
+        with open_plain(path, follow=True) as file:
+            if path.suffix == ".gz":
+                with gzip.open(file) as stream:
+                    return _bounded(str(path), stream, on_disk(file))
+            return _bounded(str(path), file, on_disk(file))
     except (EOFError, OSError, zlib.error) as error:
         raise BadFile(f"{path}: wanted a file that can be read, got {_reason(error)}; {REMEDY}") from error
+
+
+def _bounded(label: str, stream: IO[bytes] | gzip.GzipFile, size: int) -> bytes:
+    """All of a stream, refused as soon as it is more than the limit."""
+    most = max(limit(_LIMIT), 2 * size)
+    data = stream.read(most + 1) if most < sys.maxsize else stream.read()
+    check_size(label, len(data), _LIMIT, size)
+    return data
 
 
 def _refuse_missing(place: Path, files: Files, needed: Collection[str]) -> None:

@@ -5,9 +5,9 @@ the handful of globals that NumPy arrays need are answered by stand-ins of our o
 reconstruction code runs on what a file says. (It also spares us the warnings that code gives on old pickles.)
 """
 
-import io
 import math
 import pickle
+import pickletools
 from typing import Any, NoReturn
 
 import numpy as np
@@ -16,21 +16,21 @@ from fedcoast.errors import BadFile
 from fedcoast.simulation.datasets.files import REMEDY, File
 
 _KINDS = "biu"  # truth values, integers, natural numbers: neither objects nor records
+_MOST_CONTAINERS = 1000  # CIFAR's have fewer than twenty
 
 
 def read_pickle(file: File) -> dict[str, Any]:
     """The dictionary in a pickle, its keys as text, its arrays as NumPy arrays."""
-    stream = io.BytesIO(file.data)
     try:
-        content = _Reader(stream, file.label).load()
+        content, end = _Program(file.data, file.label).run()
         if isinstance(content, dict):
             content = {text(key): _unwrapped(value) for key, value in content.items()}
     except BadFile:
         raise
     except Exception as error:  # a torn pickle can raise anything at all
         raise file.refuse("a whole pickle", f"{type(error).__name__} ({error})") from error
-    if stream.read(1):
-        raise file.refuse("one pickle and nothing after it", f"{len(file.data) - stream.tell() + 1} more bytes")
+    if end < len(file.data):
+        raise file.refuse("one pickle and nothing after it", f"{len(file.data) - end} more bytes")
     if not isinstance(content, dict):
         raise file.refuse("a dictionary", type(content).__name__)
     return content
@@ -41,12 +41,123 @@ def text(value: object) -> str:
     return value.decode("latin1") if isinstance(value, bytes) else str(value)
 
 
-class _Reader(pickle.Unpickler):
-    def __init__(self, stream: io.BytesIO, label: str) -> None:
-        super().__init__(stream, encoding="bytes")
-        self._label = label
+class _Program:
+    """A pickle carried out by ourselves, one instruction at a time, and no more of it than data needs.
 
-    def find_class(self, module: str, name: str) -> Any:
+    Python's own reader makes room for as many memories as a file names, hashes keys that take for ever, and ends the
+    process on tuples nested deep enough. Here a key is text, containers are few, and memory grows with the file.
+    """
+
+    def __init__(self, data: bytes, label: str) -> None:
+        self._data, self._label = data, label
+        self._stack: list[Any] = []
+        self._marks: list[int] = []
+        self._memo: dict[int, Any] = {}
+        self._containers = 0
+
+    def run(self) -> tuple[Any, int]:
+        """What the pickle holds, and where it ends."""
+        for opcode, argument, position in pickletools.genops(self._data):
+            if opcode.name == "STOP":
+                (value,) = self._stack
+                return value, int(position or 0) + 1
+            if opcode.name in _CONSTANTS:
+                self._stack.append(_CONSTANTS[opcode.name](argument))
+            elif (carry_out := getattr(self, f"_{opcode.name.lower()}", None)) is not None:
+                carry_out(argument)
+            elif opcode.name not in ("PROTO", "FRAME"):
+                raise pickle.UnpicklingError(f"the instruction {opcode.name}, which no dataset needs")
+        raise EOFError("no end")
+
+    def _made(self, container: Any) -> None:
+        self._containers += 1
+        if self._containers > _MOST_CONTAINERS:
+            raise pickle.UnpicklingError(f"more than {_MOST_CONTAINERS} lists, tuples and dictionaries")
+        self._stack.append(container)
+
+    def _mark(self, _: object) -> None:
+        self._marks.append(len(self._stack))
+
+    def _since_mark(self) -> list[Any]:
+        at = self._marks.pop()
+        values, self._stack[at:] = self._stack[at:], []
+        return values
+
+    def _empty_list(self, _: object) -> None:
+        self._made([])
+
+    def _empty_tuple(self, _: object) -> None:
+        self._made(())
+
+    def _empty_dict(self, _: object) -> None:
+        self._made({})
+
+    def _list(self, _: object) -> None:
+        self._made(self._since_mark())
+
+    def _tuple(self, _: object) -> None:
+        self._made(tuple(self._since_mark()))
+
+    def _dict(self, _: object) -> None:
+        values = self._since_mark()
+        self._made(dict(zip(map(_key, values[::2]), values[1::2], strict=True)))
+
+    def _tuple1(self, _: object) -> None:
+        self._made((self._stack.pop(),))
+
+    def _tuple2(self, _: object) -> None:
+        last, first = self._stack.pop(), self._stack.pop()
+        self._made((first, last))
+
+    def _tuple3(self, _: object) -> None:
+        last, middle, first = self._stack.pop(), self._stack.pop(), self._stack.pop()
+        self._made((first, middle, last))
+
+    def _append(self, _: object) -> None:
+        self._extend([self._stack.pop()])
+
+    def _appends(self, _: object) -> None:
+        self._extend(self._since_mark())
+
+    def _extend(self, values: list[Any]) -> None:
+        if not isinstance(self._stack[-1], list):
+            raise pickle.UnpicklingError("an entry of what is no list")
+        self._stack[-1].extend(values)
+
+    def _setitem(self, _: object) -> None:
+        value, key = self._stack.pop(), self._stack.pop()
+        self._update([key, value])
+
+    def _setitems(self, _: object) -> None:
+        self._update(self._since_mark())
+
+    def _update(self, values: list[Any]) -> None:
+        if not isinstance(self._stack[-1], dict):
+            raise pickle.UnpicklingError("a key of what is no dictionary")
+        self._stack[-1].update(zip(map(_key, values[::2]), values[1::2], strict=True))
+
+    def _put(self, place: Any) -> None:
+        self._memo[int(place)] = self._stack[-1]
+
+    _binput = _long_binput = _put
+
+    def _memoize(self, _: object) -> None:
+        self._memo[len(self._memo)] = self._stack[-1]
+
+    def _get(self, place: Any) -> None:
+        self._stack.append(self._memo[int(place)])
+
+    _binget = _long_binget = _get
+
+    def _global(self, name: Any) -> None:
+        module, _, attribute = str(name).partition(" ")
+        self._stack.append(self._stand_in(module, attribute))
+
+    def _stack_global(self, _: object) -> None:
+        attribute, module = self._stack.pop(), self._stack.pop()
+        self._stack.append(self._stand_in(str(module), str(attribute)))
+
+    def _stand_in(self, module: str, name: str) -> Any:
         stand_in = _STAND_INS.get((module.replace("numpy._core", "numpy.core"), name))
         if stand_in is None:
             raise BadFile(
@@ -54,6 +165,40 @@ class _Reader(pickle.Unpickler):
                 f"nothing of it was run, but {REMEDY}"
             )
         return stand_in
+
+    def _reduce(self, _: object) -> None:
+        arguments, function = self._stack.pop(), self._stack.pop()
+        if not isinstance(function, _StandIn) or not callable(function) or not isinstance(arguments, tuple):
+            raise pickle.UnpicklingError("a call of what is no function")
+        self._made(function(*arguments))
+
+    def _build(self, _: object) -> None:
+        state, target = self._stack.pop(), self._stack[-1]
+        if not isinstance(target, _StandIn | _Array | _Kind):
+            raise pickle.UnpicklingError(f"a state was given to a {type(target).__name__}")
+        target.__setstate__(state)
+
+
+def _key(value: object) -> str | bytes | int:
+    if not isinstance(value, str | bytes | int):
+        raise pickle.UnpicklingError(f"a {type(value).__name__} as a key")
+    return value
+
+
+def _as_bytes(value: Any) -> bytes:
+    return value.encode("latin1") if isinstance(value, str) else bytes(value)  # Python 2 wrote bytes as text
+
+
+_CONSTANTS: dict[str, Any] = {
+    "NONE": lambda _: None,
+    "NEWTRUE": lambda _: True,
+    "NEWFALSE": lambda _: False,
+    **dict.fromkeys(("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4"), int),
+    **dict.fromkeys(("FLOAT", "BINFLOAT"), float),
+    **dict.fromkeys(("STRING", "BINSTRING", "SHORT_BINSTRING"), _as_bytes),
+    **dict.fromkeys(("UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"), str),
+    **dict.fromkeys(("BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "BYTEARRAY8"), _as_bytes),
+}
 
 
 class _StandIn:
