@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import json
+import socket
 import threading
 import time
 
@@ -10,7 +11,7 @@ import pytest
 import uvicorn
 
 from fedcoast import BadSetting, Recorder
-from fedcoast.reports import live
+from fedcoast.reports import connections, live
 from fedcoast.reports.following import RunFollower
 from federations import federation
 
@@ -212,3 +213,63 @@ def test_a_token_that_could_be_guessed_is_refused(token):
 def test_a_port_that_is_taken_is_told(tmp_path):
     with served(tmp_path / "run") as port, pytest.raises(BadSetting, match=f"port {port}"):
         live.serve(RunFollower(tmp_path / "run"), port=port)
+
+
+def slow(port, count):
+    """Connections that never bring a whole request."""
+    opened = []
+    for _ in range(count):
+        one = socket.create_connection(("127.0.0.1", port), timeout=10)
+        one.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+        opened.append(one)
+    return opened
+
+
+def test_half_a_request_is_dropped_after_a_while(tmp_path, monkeypatch):
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.3)
+    with served(tmp_path / "run") as port:
+        (one,) = slow(port, 1)
+        with contextlib.closing(one), contextlib.suppress(ConnectionResetError):
+            assert one.recv(100) == b""
+        assert get(port)[0].status == 200
+
+
+def test_many_half_requests_lock_no_viewer_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 20)
+    with served(tmp_path / "run") as port:
+        events = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        events.request("GET", "/events")
+        stream = events.getresponse()
+        opened = slow(port, 60)
+        assert get(port)[0].status == 200
+        assert _next(stream)
+        for one in (*opened, events):
+            one.close()
+
+
+def test_a_viewer_too_many_is_refused_and_nobody_who_watches_is_dropped(tmp_path, monkeypatch):
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 3)
+    with served(tmp_path / "run") as port:
+        watching = [http.client.HTTPConnection("127.0.0.1", port, timeout=10) for _ in range(3)]
+        streams = []
+        for one in watching:
+            one.request("GET", "/events")
+            streams.append(one.getresponse())
+        late = socket.create_connection(("127.0.0.1", port), timeout=10)
+        with contextlib.closing(late), contextlib.suppress(ConnectionError):
+            late.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert late.recv(100) == b""
+        assert all(_next(stream) for stream in streams)
+        for one in watching:
+            one.close()
+
+
+def test_a_token_comes_from_a_file_or_the_environment(tmp_path, monkeypatch):
+    monkeypatch.delenv("FEDCOAST_TOKEN", raising=False)
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    assert live.read_token(tmp_path / "token") == TOKEN
+    assert live.read_token(None) is None
+    monkeypatch.setenv("FEDCOAST_TOKEN", TOKEN)
+    assert live.read_token(None) == TOKEN
+    with pytest.raises(BadSetting, match="cannot be read as a token"):
+        live.read_token(tmp_path / "nowhere")

@@ -11,6 +11,7 @@ from rich.text import Text
 from fedcoast import Assessment, CoAst, Recorder, read_about, replay
 from fedcoast.analysis.health import health_of
 from fedcoast.cli.coast_options import CoAstOptions, takes_coast_options
+from fedcoast.cli.run_checks import FAILED, chain_holds
 from fedcoast.cli.screen import out, progress
 from fedcoast.errors import Client
 from fedcoast.integrations.ray import assess_on_ray
@@ -63,6 +64,8 @@ def assess(
     else:
         show(assessment, truth_of(run))
         print_sentence(health.warning(printable))
+    if not chain_holds(run, assessment.clients):
+        raise typer.Exit(FAILED)
     if not assessment.credits:
         raise typer.Exit(TOO_FEW_ROUNDS)
 

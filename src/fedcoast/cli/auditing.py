@@ -9,10 +9,9 @@ from rich.text import Text
 
 from fedcoast.audit import Verification
 from fedcoast.audit import verify as audit
+from fedcoast.cli.run_checks import FAILED
 from fedcoast.cli.screen import out
 from fedcoast.methods.text import printable
-
-FAILED = 1
 
 Files = list[Path] | None
 

@@ -13,6 +13,7 @@ from fedcoast.cli.answers import TOO_FEW_ROUNDS, Run, truth_of
 from fedcoast.cli.coast_options import CoAstOptions, takes_coast_options
 from fedcoast.cli.comparing import method_names, prepare_methods
 from fedcoast.cli.rewarding import PaidFor, answer
+from fedcoast.cli.run_checks import FAILED, chain_holds
 from fedcoast.cli.screen import err, out, progress
 from fedcoast.errors import printable, require
 from fedcoast.reports.assess_rounds import assess_rounds, build_report
@@ -56,8 +57,11 @@ def report(
         data = build_report(answer(run, coast), **options)
     else:
         data = _report_on(run, coast, methods, options)
-    write(data, target, form)
+    holds = chain_holds(run, data.assessment.clients)
+    write(data if holds else replace(data, head=""), target, form)  # no head that this answer does not follow from
     typer.echo(printable(target))
+    if not holds:
+        raise typer.Exit(FAILED)
     if not data.rounds:
         raise typer.Exit(TOO_FEW_ROUNDS)
 

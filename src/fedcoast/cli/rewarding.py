@@ -11,7 +11,9 @@ from fedcoast.analysis.rewards import Rule
 from fedcoast.analysis.uncertainty import By, uncertainty
 from fedcoast.cli.answers import TOO_FEW_ROUNDS, Run, show
 from fedcoast.cli.coast_options import CoAstOptions, takes_coast_options
+from fedcoast.cli.run_checks import FAILED, chain_holds
 from fedcoast.cli.screen import out, progress
+from fedcoast.storage.files import read_plain
 
 PaidFor = Annotated[
     By, typer.Option(help="Pay for the total, for the mean per round seen, or for the mean adjusted for absences.")
@@ -61,6 +63,8 @@ def rewards(
         typer.echo(paid.to_json() if json else paid.to_csv(), nl=json)
     else:
         out().print(paid)
+    if not chain_holds(run, assessment.clients):
+        raise typer.Exit(FAILED)
 
 
 def answer(run: Path, coast: CoAstOptions) -> Assessment:
@@ -68,7 +72,7 @@ def answer(run: Path, coast: CoAstOptions) -> Assessment:
     if run.is_file():
         coast.refuse(f"{run} is an answer already, and CoAst's options need the run")
         try:
-            text = run.read_bytes().decode("utf-8")  # line ends as they are: a name may hold one
+            text = read_plain(run, follow=True).decode("utf-8")  # line ends as they are: a name may hold one
         except (OSError, UnicodeDecodeError) as error:
             raise BadFile(f"{run} is neither an assessment in JSON nor in CSV ({error})") from error
         return Assessment.from_csv(text) if run.suffix == ".csv" else Assessment.from_json(text)

@@ -1,0 +1,37 @@
+"""What every command that answers from a run says of it: whether its chain holds, and which names look alike."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from fedcoast.audit.chain_check import ChainReport, check_chain
+from fedcoast.cli.screen import complain
+from fedcoast.errors import Client, FedcoastError
+from fedcoast.rounds.clients import look_alikes
+from fedcoast.storage.run_folder import is_run
+
+FAILED = 1  # the exit code
+
+
+def chain_holds(run: Path, clients: Iterable[Client] = ()) -> bool:
+    """Recompute the chain of a recorded run; on stderr, say what is not as it was recorded. Others have no chain."""
+    for group in look_alikes(clients):
+        complain(f"Names that look alike: {', '.join(map(ascii, group))}; they are counted as different clients")
+    if not run.is_dir() or not is_run(run):
+        return True
+    try:
+        chain = check_chain(run)
+    except (FedcoastError, OSError) as error:
+        complain(f"WARNING: the chain of {run} cannot be checked: {error}")
+        return False
+    if chain.findings:
+        complain(_warning(run, chain))
+    return not chain.findings
+
+
+def _warning(run: Path, chain: ChainReport) -> str:
+    count = len(chain.findings)
+    more = f" and {count - 1} more differences" if count > 1 else ""
+    return (
+        f"WARNING: {run} is not as it was recorded ({chain.findings[0]}{more}), so this answer may be wrong;"
+        f" fedcoast verify {run} names everything"
+    )
