@@ -157,7 +157,7 @@ def global_models():
         "NaN": put(WEIGHT, entry(np.nan)),
         "infinity": put(BIAS, entry(np.inf)),
         "another shape": put(WEIGHT, lambda a: a.T),
-        "another type": put(WEIGHT, lambda a: a.astype(np.float64)),
+        "another type": put(WEIGHT, lambda a: a.astype(np.int64)),
         "no entries": put(WEIGHT, np.zeros((0, 5), np.float32)),
         "a list": put(WEIGHT, lambda a: a.tolist()),
         "an object": put(WEIGHT, object()),
@@ -240,7 +240,7 @@ CHANGES = {
     "a layer more": lambda model: {**model, "extra": np.zeros(3, np.float32)},
     "a layer less": lambda model: {name: array for name, array in model.items() if name != WEIGHT},
     "another shape": put(WEIGHT, lambda a: a.T),
-    "another type": put(WEIGHT, lambda a: a.astype(np.float64)),
+    "another type": put(WEIGHT, lambda a: a.astype(np.int64)),
     "an integer": put(WEIGHT, lambda a: a.astype(np.int64)),
 }
 

@@ -77,6 +77,28 @@ def _from_torch(tensor: Any) -> tuple[Array, str]:
         raise UnusableArray(f"a dense tensor is wanted; this one cannot be read ({error})") from error
 
 
+def as_float(array: Array, dtype: str, target: str) -> Array:
+    """A float array in the precision of the global model.
+
+    Servers average float32 uploads in float64, and clients send half floats. Widening is exact; narrowing rounds to
+    nearest, and what does not fit becomes infinite.
+
+    >>> as_float(np.float16([0.5]), "float16", "float32")
+    array([0.5], dtype=float32)
+    >>> as_float(np.float64([1 + 2**-9]), "float64", "bfloat16")
+    array([1.], dtype=float32)
+    """
+    if dtype == target:
+        return array
+    with np.errstate(over="ignore", invalid="ignore"):
+        if target != "bfloat16":
+            return array.astype(target)
+        bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
+        rounded = bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
+        nearest = (rounded & np.uint32(0xFFFF0000)).view(np.float32)
+        return np.where(np.isnan(array), np.float32("nan"), nearest).reshape(array.shape)
+
+
 def arithmetic(array: Array) -> Array:
     """The array in the precision that differences are taken in: half floats in float32, others as they are.
 

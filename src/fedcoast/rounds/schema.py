@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fedcoast.errors import FedcoastError
-from fedcoast.rounds.arrays import FLOAT_DTYPES, OTHER_DTYPES, Array, UnusableArray, read, surely_finite
+from fedcoast.rounds.arrays import FLOAT_DTYPES, OTHER_DTYPES, Array, UnusableArray, as_float, read, surely_finite
 
 Model = Mapping[str, object]
 
@@ -66,7 +66,9 @@ class ModelSchema:
         return tuple(entry for entry in self.entries if entry.trainable)
 
     def read(self, model: object, before: Model | None = None) -> dict[str, Array]:
-        """The arrays of a model that must have this layout, trainable entries finite; never a copy of float32.
+        """The arrays of a model that must have this layout, trainable entries finite.
+
+        Floats come in the precision of the layout; those that have it already are not copied.
 
         Of a model that a client made of `before`, buffers must be finite too, wherever they were: a mask of infinities
         is as it should be, and statistics that came broken are not this client's doing.
@@ -98,10 +100,10 @@ class ModelSchema:
         return cls(entries, ordered)
 
     def differs(self, other: "ModelSchema") -> str | None:
-        """How another layout differs from this one, or None."""
+        """How another layout differs from this one, or None; another precision of floats is no difference."""
         mine, theirs = ({entry.name: entry for entry in schema.entries} for schema in (self, other))
         for name in (*mine, *theirs):
-            if mine.get(name) != theirs.get(name):
+            if not _alike(mine.get(name), theirs.get(name)):
                 return f"layer {name!r} was {_describe(mine.get(name))} and is now {_describe(theirs.get(name))}"
         return None
 
@@ -166,8 +168,10 @@ def _read_entry(entry: LayerSpec, value: object, before: Model | None) -> Array:
     array, dtype = _read(entry.name, value)
     if array.shape != entry.shape:
         raise MismatchedModel(f"layer {entry.name!r} must have shape {entry.shape}; got {array.shape}")
-    if dtype != entry.dtype and (dtype in FLOAT_DTYPES or entry.dtype in FLOAT_DTYPES):
+    if dtype != entry.dtype and (dtype in FLOAT_DTYPES) != (entry.dtype in FLOAT_DTYPES):
         raise MismatchedModel(f"layer {entry.name!r} must be {entry.dtype}; got {dtype}")
+    if dtype in FLOAT_DTYPES:
+        array = as_float(array, dtype, entry.dtype)
     checked = entry.trainable or (before is not None and dtype in FLOAT_DTYPES)
     if checked and not surely_finite(array):
         bad = ~np.isfinite(array)
@@ -180,6 +184,14 @@ def _read_entry(entry: LayerSpec, value: object, before: Model | None) -> Array:
                 f" ({int(bad.sum())} of {array.size} entries)"
             )
     return array
+
+
+def _alike(entry: LayerSpec | None, other: LayerSpec | None) -> bool:
+    if entry is None or other is None:
+        return False
+    both_float = entry.dtype in FLOAT_DTYPES and other.dtype in FLOAT_DTYPES
+    same_layout = (entry.shape, entry.trainable) == (other.shape, other.trainable)
+    return same_layout and (both_float or entry.dtype == other.dtype)
 
 
 def _to_json(entry: LayerSpec) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def test_half_floats_count_as_in_whole_uploads(device, dtype):
 BAD = {
     "not finite": lambda model: {**model, "hidden.bias": torch.tensor([0, 1, float("inf"), 3, float("nan")])},
     "another shape": lambda model: {**model, "scale": torch.zeros(3)},
-    "another type": lambda model: {**model, "scale": torch.zeros((), dtype=torch.float64)},
+    "another type": lambda model: {**model, "scale": torch.zeros((), dtype=torch.int64)},
     "a layer missing": lambda model: {name: tensor for name, tensor in model.items() if name != "scale"},
     "a layer too many": lambda model: {**model, "extra": torch.zeros(2)},
     "no tensor": lambda model: {**model, "scale": "big"},
