@@ -48,6 +48,7 @@ class Assessor(ABC):
         self.last_round: int | None = None
         self._schema: ModelSchema | None = None
         self._ledger = Ledger()
+        self._fresh: tuple[dict[str, Any], dict[str, Array]] | None = None
 
     def observe(self, round: Round, /) -> None:
         """Look at one round; numbers must increase, and the model must keep its layers."""
@@ -59,6 +60,8 @@ class Assessor(ABC):
                 " uploads. Record them whole, or ask CoAst, which can do with ballots"
             )
         schema = round.schema()
+        if self._fresh is None:
+            self._fresh = self._state()
         if self._schema is not None:
             if change := self._schema.differs(schema):
                 raise BadRound(f"round {round.number}: the model changed its layers: {change}; start a new assessor")
@@ -68,6 +71,12 @@ class Assessor(ABC):
         self._ledger.enter(round.number, round.clients, quarantined, credits)
         self._schema = schema
         self.last_round = round.number
+
+    def new_segment(self) -> None:
+        """Keep the credits and forget the model: the next round may have other layers. Pending rounds get no credit."""
+        if self._schema is not None and self._fresh is not None:
+            self._restore(*self._fresh)
+            self._schema = None
 
     @abstractmethod
     def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
@@ -145,6 +154,8 @@ class Assessor(ABC):
 
     def restore(self, path: str | Path) -> None:
         """Go on where a saved assessor of the same method and settings stood."""
+        if self._fresh is None and self.last_round is None:
+            self._fresh = self._state()
         tensors, header = read_tensors(Path(path))
         form = (header.get("format"), header.get("version")) if isinstance(header, dict) else None
         if form != (STATE_FORMAT, STATE_VERSION):

@@ -119,11 +119,11 @@ def test_scores_are_in_the_metrics_of_every_round_and_in_the_result_and_survive_
     told = result.train_metrics_clientapp
     assert [told[n]["fedcoast/coast/pending"] for n in range(1, 6)] == [[1], [1, 2], [2, 3], [3, 4], [4, 5]]
     assert told[1]["fedcoast/coast/score/partition-3"] == 0
-    assert told[1]["fedcoast/coast/seen/partition-3"] == 0
+    assert told[1]["fedcoast/coast/rounds/partition-3"] == 0
     final = coast.assessment()
     for client in final.clients:
         assert told[5][f"fedcoast/coast/score/{client}"] == final.scores[client]
-        assert told[5][f"fedcoast/coast/seen/{client}"] == 3
+        assert told[5][f"fedcoast/coast/rounds/{client}"] == 3
     assert json.loads(json.dumps(dict(told[5]), allow_nan=False)) == dict(told[5])
     assert json.loads(json.dumps(dict(told[5])))["fedcoast/observed"] == 1
 
@@ -214,7 +214,10 @@ def test_a_global_model_that_is_not_finite_is_a_round_nobody_saw():
     grid = federation()
     grid.nodes[OSLO].train = lambda model, n: {k: a * np.float32(np.nan) for k, a in model.items()}
     strategy, result = run(CoAst(), grid=grid, rounds=2)
-    assert "global model after" in strategy.unobserved[1]["coast"]
+    reason = strategy.unobserved[1]["everyone"]
+    assert "global model after the round: layer 'conv.weight' must be finite" in reason
+    assert reason.count("client '") == 1, "only the culprit is named"
+    assert "global model before the round" in strategy.unobserved[2]["everyone"]
     assert np.isnan(result.arrays["fc.bias"].numpy()).all()
 
 

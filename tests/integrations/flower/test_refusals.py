@@ -68,7 +68,7 @@ def test_a_reply_without_arrays_is_encrypted_or_secure():
     assert "under secure aggregation or encryption the server cannot see an update" in refusal(change)
 
 
-@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int64, np.float16])
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int64])
 def test_a_quantised_upload_is_refused(kind):
     def change(reply):
         arrays = {name: Array((array.numpy() * 9).astype(kind)) for name, array in reply.content["arrays"].items()}
@@ -76,7 +76,6 @@ def test_a_quantised_upload_is_refused(kind):
 
     reason = refusal(change)
     assert f"is float32 in the global model and came as {np.dtype(kind)}: a quantised or encrypted upload" in reason
-    assert "BallotUpload" in reason
 
 
 def test_an_upload_in_another_serialisation_is_refused():
@@ -121,15 +120,16 @@ def test_other_layer_names_are_refused_by_name():
     assert "the same layer names in every round" in reason
 
 
-def test_a_global_model_that_changes_its_layers_is_refused_from_then_on():
-    coast, arrays, grid = CoAst(horizon=1), record(small_model()), federation()
+def test_a_global_model_that_grows_begins_a_new_segment(caplog):
+    coast, grid = CoAst(horizon=1, past=0), federation()
     observed = Observed(Keeps(), coast)
-    for number in (1, 2):
-        model = small_model() if number == 1 else {**small_model(), "new.bias": np.zeros(2, np.float32)}
+    for number in range(1, 7):
+        model = small_model() if number <= 3 else {**small_model(), "new.bias": np.zeros(2, np.float32)}
         messages = observed.configure_train(number, record(model), ConfigRecord(), grid)
-        observed.aggregate_train(number, [answer(m, drifting(1)(model, number)) for m in messages])
-    assert arrays is not None
-    assert "layer 'new.bias' was absent and is now float32" in observed.unobserved[2]["coast"]
+        observed.aggregate_train(number, [answer(m, drifting(i)(model, number)) for i, m in enumerate(messages)])
+    assert observed.unobserved == {}
+    assert "layer 'new.bias' was absent and is now float32 (2,). A new segment begins" in caplog.text
+    assert sorted(coast.assessment().credits) == [1, 2, 4, 5], "round 3 was pending, and round 6 still is"
 
 
 def test_another_shape_is_refused_by_its_name():

@@ -12,11 +12,13 @@ from flwr.common import Parameters
 from flwr.server.strategy import Strategy
 
 from fedcoast.errors import BadSetting
-from fedcoast.integrations.flower.assembly import RoundCapture
-from fedcoast.integrations.flower.hub import Metrics, ObserverHub
+from fedcoast.integrations.flower.assembly import UploadKind, capture_round, check_upload_kind
+from fedcoast.integrations.flower.directory import ClientDirectory
 from fedcoast.integrations.flower.identity import Resolver
 from fedcoast.integrations.flower.npy_layers import Layers, Unreadable
+from fedcoast.integrations.flower.observed import refuse_trees
 from fedcoast.integrations.flower.replies import SECURE, nameless_upload
+from fedcoast.integrations.observer_hub import Metrics, ObserverHub
 from fedcoast.methods.base import Observer
 
 
@@ -27,14 +29,22 @@ class ObservedLegacy:
     """
 
     def __init__(
-        self, strategy: Strategy, *observers: Observer, identity: Resolver | None = None, names: list[str] | None = None
+        self,
+        strategy: Strategy,
+        *observers: Observer,
+        identity: Resolver | None = None,
+        names: list[str] | None = None,
+        uploads: UploadKind = "models",
     ) -> None:
+        check_upload_kind(uploads)
+        refuse_trees(strategy)
         if not isinstance(strategy, Strategy):
             raise BadSetting(
                 f"a flwr.server.strategy.Strategy is wanted; got {strategy!r}; for the new API use Observed"
             )
         self.strategy = strategy
-        self._hub, self._names = ObserverHub(observers, identity), names
+        self._hub, self._names, self._uploads = ObserverHub(observers), names, uploads
+        self._directory = ClientDirectory(self._hub, identity)
         self._start: list[bytes] | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -45,9 +55,8 @@ class ObservedLegacy:
         return self.strategy.configure_fit(server_round, parameters, client_manager)
 
     def aggregate_fit(self, server_round: int, results: Any, failures: Any) -> Any:
-        uploads = [
-            (_node(proxy), list(fit.parameters.tensors), fit) for proxy, fit in results
-        ]  # before anything changes
+        # Before the strategy changes anything.
+        uploads = [(_node(proxy), list(fit.parameters.tensors), fit) for proxy, fit in results]
         secure = len(results) > 1 and all(fit.parameters is results[0][1].parameters for _, fit in results)
         parameters, metrics = self.strategy.aggregate_fit(server_round, results, failures)
         number = self._hub.number(server_round)
@@ -66,8 +75,8 @@ class ObservedLegacy:
             nameless_upload(node, tensors, {**fit.metrics, "num-examples": fit.num_examples}, start)
             for node, tensors, fit in uploads
         ]
-        resolution = self._hub.resolve_clients(number, lambda: uploads)
-        return self._hub.publish(number, RoundCapture(start, resolution, after, ("num-examples",)))
+        resolution = self._directory.resolve(number, lambda: uploads)
+        return self._hub.publish(number, capture_round(start, resolution, after, uploads=self._uploads))
 
     def _layers(self, tensors: list[bytes]) -> Layers:
         names = self._names or [str(place) for place in range(len(tensors))]

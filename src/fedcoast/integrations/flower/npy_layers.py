@@ -4,9 +4,7 @@ Strategies empty replies (FedMedian pops layer by layer) and replace them (diffe
 record is not enough. The serialised bytes of an array never change: holding them costs nothing while the reply lives,
 keeps what the client sent whatever the strategy does, and reading them makes no copy.
 
-A server optimiser returns float64 where the model is float32 (FedAdam, QFedAvg), and the mean of an integer counter
-is a float. The model did not change, only the arithmetic of the server: all models are read in the dtypes of the first
-global model. An upload in a *narrower* kind is another matter: it was quantised, and is refused.
+`TernaryFedAvg` reads all models in the dtypes of the first global model, and refuses quantised uploads.
 """
 
 import io
@@ -64,6 +62,11 @@ def view(data: bytes) -> NumPyArray:
 
 def dtypes_of(layers: Layers) -> dict[str, "np.dtype[np.generic]"]:
     return {name: view(data).dtype for name, data in layers.items()}
+
+
+def read_model(layers: Layers) -> dict[str, NumPyArray]:
+    """All layers as they came, read-only and without a copy."""
+    return {name: view(data) for name, data in layers.items()}
 
 
 def read_global(layers: Layers, dtypes: Dtypes) -> dict[str, NumPyArray]:

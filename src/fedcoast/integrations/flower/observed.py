@@ -9,13 +9,15 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
 from fedcoast.errors import BadSetting
-from fedcoast.integrations.flower.assembly import RoundCapture
+from fedcoast.integrations.flower.assembly import UploadKind, capture_round, check_upload_kind
 from fedcoast.integrations.flower.ballot_upload import requested_keeps
-from fedcoast.integrations.flower.hub import Metrics, ObserverHub
+from fedcoast.integrations.flower.directory import ClientDirectory
 from fedcoast.integrations.flower.identity import ResolvedReplies, Resolver
 from fedcoast.integrations.flower.interventions import Factors, Intervention, apply, warn
 from fedcoast.integrations.flower.npy_layers import Layers, layers_of
 from fedcoast.integrations.flower.replies import SECURE, uploads_in
+from fedcoast.integrations.observer_hub import Metrics, ObserverHub
+from fedcoast.integrations.round_capture import RoundCapture
 from fedcoast.methods.base import Observer
 from fedcoast.rounds.schema import NORMALISATION_STATISTICS
 
@@ -40,6 +42,7 @@ class Observed(Strategy):
                      for the weights of clients (0 drops one); see docs/flower.md before using it
     continue_rounds  when a recording is resumed, give the strategy and the clients (`server-round`) the number of the
                      round over all starts, not since this start
+    uploads          "models" (clients send the trained model) or "differences" (they send what they changed)
     """
 
     def __init__(
@@ -50,10 +53,13 @@ class Observed(Strategy):
         buffers: Collection[str] = NORMALISATION_STATISTICS,
         intervene: Intervention | None = None,
         continue_rounds: bool = False,
+        uploads: UploadKind = "models",
     ) -> None:
         _check_strategy(strategy)
+        check_upload_kind(uploads)
         self.strategy = strategy
-        self._hub = ObserverHub(observers, identity, buffers)
+        self._hub = ObserverHub(observers, buffers)
+        self._directory, self._uploads = ClientDirectory(self._hub, identity), uploads
         self._intervene, self._continue = intervene, continue_rounds
         self._number: int | None = None
         self._shift = 0
@@ -80,7 +86,7 @@ class Observed(Strategy):
             _log.warning("the global model cannot be read: %s", error)
         messages = list(self.strategy.configure_train(server_round + self._shift, arrays, config, grid))
         self._num_sent, self._ballot_keeps = len(messages), requested_keeps(messages)
-        self._hub.register_nodes([message.metadata.dst_node_id for message in messages], grid)
+        self._directory.register_nodes([message.metadata.dst_node_id for message in messages], grid)
         return messages
 
     def aggregate_train(
@@ -89,13 +95,17 @@ class Observed(Strategy):
         replies = list(replies)
         number = self._hub.number(server_round) if self._number is None else self._number
         # Before the strategy can empty or replace anything.
-        resolution = self._hub.resolve_clients(number, lambda: uploads_in(replies))
+        resolution = self._directory.resolve(number, lambda: uploads_in(replies))
         factors: Factors = {}
         if self._intervene is not None:
             replies, factors = apply(
                 self._intervene, number, self._hub.answers(), resolution, replies, _weight_key(self)
             )
-        arrays, metrics = self.strategy.aggregate_train(server_round + self._shift, replies)
+        try:
+            arrays, metrics = self.strategy.aggregate_train(server_round + self._shift, replies)
+        except Exception as error:
+            self._explain_failure(number, resolution, error)
+            raise
         scores = self._publish(number, resolution, factors, arrays, metrics)
         self._number = self._start = None  # let go of the model's bytes
         return arrays, MetricRecord({**(metrics or {}), **scores})
@@ -109,26 +119,29 @@ class Observed(Strategy):
         metrics: MetricRecord | None,
     ) -> Metrics:
         try:
-            if self._start is None:
-                raise BadSetting(
-                    "the model that was sent is not known; configure_train must come before aggregate_train"
-                )
-            scores = self._hub.publish(
-                number,
-                RoundCapture(
-                    start=self._start,
-                    replies=resolution,
-                    end=None if arrays is None else layers_of(arrays),
-                    weighted_by=(_weight_key(self),),
-                    factors=factors,
-                    metrics={} if metrics is None else dict(metrics),
-                    ballot_keeps=self._ballot_keeps,
-                ),
-            )
+            end = None if arrays is None else layers_of(arrays)
+            capture = self._capture(resolution, end, factors, {} if metrics is None else dict(metrics))
+            scores = self._hub.publish(number, capture)
         except Exception as error:
             self._hub.mark_unobserved(number, str(error))
             scores = {"fedcoast/observed": 0}
         return scores | {"fedcoast/absent": max(0, self._num_sent - resolution.num_replies)}
+
+    def _capture(
+        self, resolution: ResolvedReplies, end: Layers | None, factors: Factors, metrics: dict[str, Any]
+    ) -> RoundCapture:
+        if self._start is None:
+            raise BadSetting("the model that was sent is not known; configure_train must come before aggregate_train")
+        weight_key = (_weight_key(self),)
+        return capture_round(
+            self._start, resolution, end, weight_key, factors, metrics, self._ballot_keeps, self._uploads
+        )
+
+    def _explain_failure(self, number: int, resolution: ResolvedReplies, error: Exception) -> None:
+        self._hub.safely(
+            "the failed aggregation cannot be explained",
+            lambda: self._hub.explain_failure(number, self._capture(resolution, None, {}, {}), error),
+        )
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -160,12 +173,24 @@ def _weight_key(strategy: Strategy) -> str:
     return "num-examples"
 
 
+def refuse_trees(strategy: object) -> None:
+    """Tree ensembles grow by whole trees: clients share no parameters that could be compared."""
+    name = type(strategy).__name__
+    if any(base.__name__.startswith("FedXgb") for base in type(strategy).__mro__):
+        raise BadSetting(
+            f"{name} trains tree ensembles (XGBoost): clients send trees, not parameters of one shared model, so their"
+            " updates cannot be compared; fedcoast assesses models with parameters, such as neural networks"
+        )
+
+
 def _check_strategy(strategy: object) -> None:
+    refuse_trees(strategy)
     if isinstance(strategy, Strategy):
         if type(strategy).start is not Strategy.start:
             raise BadSetting(
                 f"{type(strategy).__name__} runs its own loop (it overrides start), which a wrapper would replace;"
-                " observe the grid instead: strategy.start(grid=watch(grid, CoAst()), …)"
+                " observe the grid instead: coast = CoAst(); grid = watch(grid, coast);"
+                " result = strategy.start(grid=grid, …); grid.finish(result.arrays); coast.assessment()"
             )
         return
     kind = type(strategy)

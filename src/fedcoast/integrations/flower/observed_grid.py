@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 from flwr.app import ArrayRecord, ConfigRecord, Message, RecordDict
 from flwr.serverapp import Grid
 
-from fedcoast.integrations.flower.assembly import RoundCapture
+from fedcoast.integrations.flower.assembly import UploadKind, capture_round, check_upload_kind
 from fedcoast.integrations.flower.ballot_upload import requested_keeps
-from fedcoast.integrations.flower.hub import Metrics, ObserverHub
+from fedcoast.integrations.flower.directory import ClientDirectory
 from fedcoast.integrations.flower.identity import Resolver
 from fedcoast.integrations.flower.npy_layers import Layers, Unreadable, layers_of
 from fedcoast.integrations.flower.replies import SECURE, Upload, uploads_in
+from fedcoast.integrations.observer_hub import Metrics, ObserverHub
 from fedcoast.methods.base import Observer
 from fedcoast.rounds.schema import NORMALISATION_STATISTICS
 
@@ -33,20 +34,32 @@ def watch(
     identity: Resolver | None = None,
     weighted_by: str | None = None,
     buffers: Collection[str] = NORMALISATION_STATISTICS,
+    uploads: UploadKind = "models",
 ) -> "ObservedGrid":
     """A grid that assesses the clients: `strategy.start(grid=watch(grid, coast), …)`, or any loop that uses the grid.
 
-    `weighted_by` is the key under which clients send their weight; without it, "num-examples".
+    `weighted_by` is the key under which clients send their weight; without it, "num-examples". `uploads` says what
+    clients send: "models" or "differences".
     """
-    return ObservedGrid(grid, ObserverHub(observers, identity, buffers), (weighted_by,) if weighted_by else WEIGHTS)
+    check_upload_kind(uploads)
+    weight_keys = (weighted_by,) if weighted_by else WEIGHTS
+    return ObservedGrid(grid, ObserverHub(observers, buffers), identity, weight_keys, uploads)
 
 
 class ObservedGrid(Grid):
     """A grid that passes everything on, and shows rounds to observers. Made by `watch`."""
 
-    def __init__(self, grid: Grid, hub: ObserverHub, weighted_by: Sequence[str]) -> None:
+    def __init__(
+        self,
+        grid: Grid,
+        hub: ObserverHub,
+        identity: Resolver | None,
+        weighted_by: Sequence[str],
+        upload_kind: UploadKind,
+    ) -> None:
         self.grid = grid
-        self._hub, self._weighted_by = hub, tuple(weighted_by)
+        self._hub, self._directory = hub, ClientDirectory(hub, identity)
+        self._weighted_by, self._upload_kind = tuple(weighted_by), upload_kind
         self._rounds = 0
         self._number = 0
         self._start: Layers | None = None
@@ -114,7 +127,7 @@ class ObservedGrid(Grid):
         self._server_round = _server_round(training, self._server_round)
         self._recipients |= _nodes(training)
         self._ballot_keeps |= requested_keeps(training)
-        self._hub.register_nodes(_nodes(training), self.grid)
+        self._directory.register_nodes(_nodes(training), self.grid)
         return True
 
     def _ends(self, sent: Layers, training: list[Message]) -> bool:
@@ -140,9 +153,20 @@ class ObservedGrid(Grid):
         if self._start is None:
             return {}
         start, uploads, self._start, self._uploads = self._start, self._uploads, None, []
-        resolution = self._hub.resolve_clients(self._number, lambda: uploads)
-        capture = RoundCapture(start, resolution, end, self._weighted_by, ballot_keeps=self._ballot_keeps)
-        metrics = self._hub.publish(self._number, capture)
+        resolution = self._directory.resolve(self._number, lambda: uploads)
+        try:
+            capture = capture_round(
+                start,
+                resolution,
+                end,
+                self._weighted_by,
+                ballot_keeps=self._ballot_keeps,
+                uploads=self._upload_kind,
+            )
+            metrics = self._hub.publish(self._number, capture)
+        except Exception as error:
+            self._hub.mark_unobserved(self._number, str(error))
+            metrics = {"fedcoast/observed": 0}
         return metrics | {"fedcoast/absent": len(self._recipients - {upload.node_id for upload in uploads})}
 
     def _guarded(self, action: Callable[[], object]) -> object:

@@ -171,6 +171,9 @@ class Tracker(Assessor):
         self.assessor.restore(path)
         self._final = None
 
+    def new_segment(self) -> None:
+        self.assessor.new_segment()
+
     def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
         return self.assessor._take(fl_round, schema, uploads)
 
