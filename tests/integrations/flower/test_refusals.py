@@ -121,7 +121,7 @@ def test_other_layer_names_are_refused_by_name():
 
 
 def test_a_global_model_that_grows_begins_a_new_segment(caplog):
-    coast, grid = CoAst(horizon=1, past=0), federation()
+    coast, grid = CoAst(horizon=1, past_weight=0), federation()
     observed = Observed(Keeps(), coast)
     for number in range(1, 7):
         model = small_model() if number <= 3 else {**small_model(), "new.bias": np.zeros(2, np.float32)}
