@@ -62,7 +62,7 @@ def test_trackers_can_be_stacked():
     outer = Notebook(inner)
     show(outer, rounds())
     assert inner.pages == outer.pages
-    assert (outer.method, outer.last_round, outer.keep) == ("coast", 6, 0.3)
+    assert (outer.method, outer.last_round, outer.settings["keep"]) == ("coast", 6, 0.3)
     outer.close()
     assert (outer.ended, inner.ended) == (1, 1)
 
