@@ -134,7 +134,9 @@ class ObserverHub:
             return
         for client, upload in capture.uploads.items():
             if upload.weight is not None and not is_weight(upload.weight):
-                _log.warning("round %d: the weight of %s must be a number ≥ 0; got %r", number, printable(client), upload.weight)
+                _log.warning(
+                    "round %d: the weight of %s must be a number ≥ 0; got %r", number, printable(client), upload.weight
+                )
         for label, observer in self.observers.items():
             try:
                 observer.observe(fl_round)
