@@ -24,9 +24,11 @@ PUBLIC = [
     "LazyModels",
     "MissingExtra",
     "Observer",
+    "RecordedRun",
     "Recorder",
     "Round",
     "compare",
+    "load",
     "read_about",
     "replay",
 ]

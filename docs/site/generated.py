@@ -13,6 +13,7 @@ from fedcoast.cli import app
 # Modules that users import, beside the names of `fedcoast` itself.
 MODULES = {
     "fedcoast.testing": "Check a method of your own",
+    "fedcoast.plotting": "Figures",
     "fedcoast.integrations.flower": "Flower",
     "fedcoast.integrations.trackers": "TensorBoard, MLflow, Weights & Biases",
     "fedcoast.integrations.ray": "Ray",

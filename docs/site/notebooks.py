@@ -9,18 +9,20 @@ import nbconvert
 from nbclient import NotebookClient
 
 SECONDS = 300
+# The kernel listens on this machine alone, and warns that even so nothing is encrypted.
+QUIET = ["--log-level=ERROR"]
 
 
 def rendered(source: Path) -> dict[str, str | bytes]:
     """The page of a notebook and its pictures, by their paths in the site; raises what a cell raises."""
     notebook = jupytext.read(source)
+    os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
     with tempfile.TemporaryDirectory() as folder:
-        os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
-        NotebookClient(
-            notebook, timeout=SECONDS, kernel_name="python3", resources={"metadata": {"path": folder}}
-        ).execute()
+        place = {"metadata": {"path": folder}}
+        client = NotebookClient(notebook, timeout=SECONDS, resources=place, extra_arguments=QUIET)
+        client.execute()
     text, resources = nbconvert.MarkdownExporter().from_notebook_node(
         notebook, resources={"output_files_dir": f"{source.stem}_files", "unique_key": source.stem}
     )
-    page = {f"notebooks/{source.stem}.md": text}
+    page: dict[str, str | bytes] = {f"notebooks/{source.stem}.md": text}
     return page | {f"notebooks/{path}": content for path, content in resources["outputs"].items()}

@@ -17,6 +17,7 @@ from fedcoast.methods import METHODS, Assessor, CoAst
 from fedcoast.methods.assessment import Assessment
 from fedcoast.methods.base import Observer
 from fedcoast.methods.comparison import Comparison, compare
+from fedcoast.methods.recorded_run import RecordedRun, load
 from fedcoast.rounds import BFloat16, LazyModels, Round
 from fedcoast.storage import Recorder, read_about, replay
 
@@ -37,9 +38,11 @@ __all__ = [
     "LazyModels",
     "MissingExtra",
     "Observer",
+    "RecordedRun",
     "Recorder",
     "Round",
     "compare",
+    "load",
     "read_about",
     "replay",
 ]

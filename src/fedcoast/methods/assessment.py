@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedcoast.errors import BadFile, Client
+from fedcoast.methods.notebook import as_frame, as_html
 from fedcoast.methods.option_checks import is_number
 from fedcoast.methods.text import as_text, csv_name, csv_row, printable
 from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
@@ -268,6 +269,13 @@ class Assessment:
 
     def __rich__(self) -> "Table":
         return self.table()
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame, a row for each client; needs pandas, which `fedcoast[plots]` brings."""
+        return as_frame(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
     def __str__(self) -> str:
         return as_text(self)

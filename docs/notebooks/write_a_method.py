@@ -1,0 +1,57 @@
+# %% [markdown]
+# # Write a method
+#
+# A method is a class that looks at one round at a time and returns credits. Everything else (partial participation,
+# quarantine of bad uploads, saving, ranking, JSON) comes with the base class.
+
+# %%
+import numpy as np
+
+from fedcoast import METHODS, Assessor, compare
+from fedcoast.simulation.datasets.heart import load_heart
+from fedcoast.simulation.site_federation import SiteExperiment, SiteFederation
+from fedcoast.testing import check_assessor
+
+
+class Alignment(Assessor):
+    """The projection of a client's update on the way that the global model went."""
+
+    method = "alignment"
+
+    @property
+    def settings(self):
+        return {}
+
+    def _take(self, fl_round, schema, uploads):
+        start, end = fl_round.read_start(schema), fl_round.read_end(schema)
+        names = [layer.name for layer in schema.trainable]
+        way = np.concatenate([(end[name] - start[name]).ravel() for name in names]).astype(np.float64)
+        length = np.linalg.norm(way) or 1.0
+        credits = {}
+        for client, model in uploads:  # one upload in memory at a time
+            update = np.concatenate([(model[name] - start[name]).ravel() for name in names]).astype(np.float64)
+            credits[client] = float(update @ way / length)
+        return {fl_round.number: credits}
+
+
+# %% [markdown]
+# ## Does it keep the contract?
+#
+# `check_assessor` tries what a server may do to a method: clients that leave and return, twins, NaN uploads, restarts. It
+# raises with the first promise that is not kept.
+
+# %%
+check_assessor(Alignment)
+print("Alignment keeps the contract of an assessor")
+
+# %% [markdown]
+# ## Beside other methods
+
+# %%
+rounds = list(SiteFederation(load_heart(), SiteExperiment(rounds=20)))
+methods = {"alignment": Alignment(), "coast": METHODS["coast"].make(), "cosine": METHODS["cosine"].make()}
+print(compare(rounds, methods))
+
+# %% [markdown]
+# [A method of your own](../own-method.md) lists the promises, and says how to add a method to fedcoast or keep it in a
+# package of yours.
