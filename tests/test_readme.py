@@ -1,20 +1,41 @@
 """What the README and the guides show is run."""
 
 import re
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+HOME = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"]["Source"]
 
 
-def test_the_code_of_the_readme_runs(tmp_path, monkeypatch, capsys):
+def test_the_code_of_the_readme_prints_what_it_says(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, flags=re.DOTALL)
     assert blocks
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), {})
-    printed = capsys.readouterr().out
-    assert printed.index("berlin") < printed.index("oslo") < printed.index("faulty")
+    for code, printed in blocks:
+        exec(compile(code, "README.md", "exec"), {})
+        assert capsys.readouterr().out == printed
+
+
+def test_the_readme_renders_on_an_index_because_its_links_are_absolute_and_lead_somewhere():
+    links = re.findall(r"\]\(([^)\s]+)\)", README)
+    assert len(links) > 15
+    for link in links:
+        assert link.startswith("https://"), f"{link} would be broken on a package index"
+        for base in (f"{HOME}/blob/main/", f"{HOME.replace('github.com', 'raw.githubusercontent.com')}/main/"):
+            if link.startswith(base):
+                assert (ROOT / link.removeprefix(base)).exists(), f"README.md points to {link}"
+
+
+def test_the_home_of_the_project_is_the_same_everywhere():
+    assert f"source: {HOME}" in (ROOT / "mkdocs.yml").read_text("utf-8")
+    assert HOME in (ROOT / "CITATION.cff").read_text("utf-8")
+
+
+def test_the_readme_can_be_read_in_two_minutes():
+    prose = README[: README.index("<!-- begin: headline -->")]
+    assert len(re.sub(r"```.*?```|https?:\S+", "", prose, flags=re.DOTALL).split()) < 550
 
 
 def test_the_code_of_the_labs_guide_runs(capsys):
