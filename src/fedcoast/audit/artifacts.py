@@ -38,6 +38,7 @@ class Claim:
     standings: tuple[dict[str, Any], ...] = ()
     head: str = ""
     whole: bool = True
+    text: str = ""
 
 
 def read_claim(file: Path, follow: bool = True) -> Claim:
@@ -91,6 +92,7 @@ def _report(file: Path, text: str) -> Claim:
         standings=tuple(listed),
         head=seal["head"] or "",
         whole=whole,
+        text=text,
     )
 
 

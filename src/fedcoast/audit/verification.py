@@ -11,6 +11,7 @@ from fedcoast.audit.artifacts import ARTIFACT_ENDINGS, Claim, kept_claim, read_c
 from fedcoast.audit.chain_check import ChainReport, check_chain
 from fedcoast.audit.findings import Finding
 from fedcoast.audit.recompute import differences
+from fedcoast.audit.report_check import check_report
 from fedcoast.errors import BadFile, BadSetting
 from fedcoast.storage.files import is_folder, is_plain
 from fedcoast.storage.replay import replay
@@ -68,6 +69,8 @@ def verify(folder: str | Path, artifacts: Iterable[str | Path] = (), head: str |
     sound = not chain.findings  # else a claim that no longer follows from it need not be what was changed
     claims = _claims(folder, [Path(artifact) for artifact in artifacts], chain)
     for claim, found in differences(replay(folder), claims) if sound else [(claim, []) for claim in claims]:
+        if sound and not found and claim.kind == "report":
+            found = check_report(folder, claim.text, claim.last_round)
         _check_claim(claim, found, chain, confirmed if sound else [])
     if wanted is not None:
         _check_head(wanted, chain, confirmed)

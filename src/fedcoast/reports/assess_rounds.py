@@ -72,7 +72,7 @@ def build_report(
     facts of the run, a comparison, the health of the model.
     """
     everyone = truth is not None and set(truth) == set(assessment.clients)
-    return report_data(
+    data = report_data(
         assessment,
         uncertainty=uncertainty(assessment, level, draws) if assessment.credits else None,
         layers=assessor.by_layer() if isinstance(assessor, LayeredCoAst) else None,
@@ -80,6 +80,7 @@ def build_report(
         truth=truth if everyone else None,
         **details,
     )
+    return replace(data, options={"level": level, "draws": draws, "budget": budget, "rule": rule, "by": by})
 
 
 def _earned(assessment: Assessment, budget: str | None, rule: Rule, by: By) -> Rewards | None:

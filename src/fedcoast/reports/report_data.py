@@ -89,6 +89,7 @@ class ReportData:
     facts: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     made: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the report: level, draws, budget, rule, by
     head: str = ""  # of the run's chain, after the last round that the assessment knows of
 
     @property
@@ -166,7 +167,8 @@ def report_data(
         rewards=rewards,
         comparison=comparison,
         facts=dict(facts or {}),
-        versions={name: _version(name) for name in ("fedcoast", "numpy")} | {"python": platform.python_version()},
+        versions={name: installed_version(name) for name in ("fedcoast", "numpy")}
+        | {"python": platform.python_version()},
         made=(made or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC"),
     )
 
@@ -229,7 +231,7 @@ def _prob_above(uncertainty: Uncertainty, ranking: tuple[Client, ...]) -> Floats
     return np.asarray(uncertainty.prob_above, dtype=np.float64)[np.ix_(order, order)]
 
 
-def _version(package: str) -> str:
+def installed_version(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:  # run from a source tree that was never installed

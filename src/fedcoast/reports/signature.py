@@ -1,6 +1,6 @@
 """What a report carries for a machine: the head of the run's chain, the settings, the scores, and a hash of the rest.
 
-`fedcoast verify RUN --content FILE` holds it against the recording (docs/audit.md).
+`fedcoast verify RUN --report FILE` makes the report again from the recording and compares it whole (docs/audit.md).
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from fedcoast.reports.report_data import ReportData
 
 FORMAT = "fedcoast-seal"
 VERSION = 1
-_BLOCK = re.compile(r'<script type="application/json" id="seal">(.*?)</script>\n', re.DOTALL)
+BLOCK = re.compile(r'<script type="application/json" id="seal">(.*?)</script>\n', re.DOTALL)
 
 
 def signed_json(report: ReportData, content: dict[str, Any]) -> str:
@@ -43,9 +43,9 @@ def read_signature(text: str) -> tuple[dict[str, Any], dict[str, Any], bool]:
             )
             assessment = content["assessment"]
         else:
-            (block,) = _BLOCK.findall(text)
+            (block,) = BLOCK.findall(text)
             signature = json.loads(block)
-            whole = inert(signature) == block and signature["digest"] == _digest(_BLOCK.sub("", text))
+            whole = inert(signature) == block and signature["digest"] == _digest(BLOCK.sub("", text))
             assessment = signature.pop("assessment")
         if (signature["format"], signature["version"]) != (FORMAT, VERSION) or not isinstance(assessment, dict):
             raise BadFile(f"a {FORMAT} of version {VERSION} is expected")
@@ -62,7 +62,31 @@ def _signature(report: ReportData, rest: str) -> dict[str, Any]:
         "version": VERSION,
         "last_round": last_round(report.assessment),
         "head": report.head,
+        **_how_made(report),
         "digest": _digest(rest),
+    }
+
+
+def _how_made(report: ReportData) -> dict[str, Any]:
+    """What `fedcoast verify` needs to make the report again: what its author chose, and which parts it has."""
+    parts = {
+        "layers": report.layers.names,
+        "facts": report.facts,
+        "health": report.health.shares,
+        "truth": any(summary.planted is not None for summary in report.summaries),
+    }
+    comparison = report.comparison
+    compared = {} if comparison is None else comparison.assessments
+    return {
+        "title": report.title,
+        "made": report.made,
+        "versions": dict(report.versions),
+        "options": dict(report.options),
+        "parts": [name for name, there in parts.items() if there],
+        "methods": {
+            name: [answer.method, dict(answer.settings)] for name, answer in compared.items() if name != report.method
+        },
+        "unavailable": {} if comparison is None else dict(comparison.errors),
     }
 
 

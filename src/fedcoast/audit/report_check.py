@@ -1,0 +1,159 @@
+"""Whether everything a report shows follows from a recording: it is made again, and compared whole.
+
+What its author chose or wrote is taken from its signature (the title, the date, the versions, the budget and the rule
+for shares). All the rest, every number, name, word and point of a figure, must come out the same.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from inspect import signature as signature_of
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from fedcoast.analysis.health import health_of
+from fedcoast.errors import BadFile, FedcoastError
+from fedcoast.methods.base import Assessor
+from fedcoast.methods.coast.coast import CoAst
+from fedcoast.methods.remaking import remade
+from fedcoast.reports.assess_rounds import assess_rounds, build_report
+from fedcoast.reports.forms import to_json
+from fedcoast.reports.layers import LayeredCoAst
+from fedcoast.reports.page import page
+from fedcoast.reports.report_data import ReportData, installed_version
+from fedcoast.reports.signature import BLOCK, read_signature
+from fedcoast.rounds.round import Round
+from fedcoast.storage.replay import replay
+from fedcoast.storage.run_folder import planted, read_about
+
+_ROUNDING = 1e-9  # sums of floats may differ this much between machines
+_NUMBER = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)")
+_TAG = re.compile(r"(<[^>]*>)")
+_MADE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2} UTC")
+_VERSION = re.compile(r"[0-9A-Za-z.+_-]{1,60}")
+_COSTS = ("seconds", "peak_bytes")  # of the machine, and no page shows them
+_LONGEST = 60  # characters of a difference that are told
+
+
+def check_report(folder: Path, text: str, last_round: int | None) -> list[str]:
+    """What a report shows otherwise than one made again from the rounds up to the last that it knows of."""
+    try:
+        signature, assessment, _ = read_signature(text)
+        again = make_again(folder, signature, assessment, last_round)
+        remade_text = to_json(again) if text.lstrip().startswith("{") else page(again)
+        found = list(compare_reports(text, remade_text))
+    except FedcoastError as error:
+        return [f"cannot be checked: {error}"]
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        return [f"does not say how it was made, so what it shows cannot be compared ({error!r}); make it again"]
+    theirs, ours = signature["versions"]["fedcoast"], installed_version("fedcoast")
+    if found and theirs != ours:
+        found.append(f"was made by fedcoast {theirs}; this is {ours}, whose words may differ; check it with that one")
+    return found
+
+
+def compare_reports(text: str, again: str) -> Iterator[str]:
+    """Where a report in HTML or JSON differs from one that was made again."""
+    if text.lstrip().startswith("{"):
+        yield from _differing_json("", _without_costs(json.loads(text)), _without_costs(json.loads(again)))
+    else:
+        yield from _differing_pages(_unsigned(text), _unsigned(again))
+
+
+def make_again(
+    folder: Path, signature: Mapping[str, Any], assessment: Mapping[str, Any], last_round: int | None
+) -> ReportData:
+    """A report from the recording, with the choices that a signature states."""
+    made, options, parts = signature["made"], signature["options"], signature["parts"]
+    versions, others = signature["versions"], signature["methods"]
+    if not _MADE.fullmatch(made) or not all(_VERSION.fullmatch(version) for version in versions.values()):
+        raise BadFile("its date or versions are not as fedcoast writes them")
+    chosen = signature_of(build_report).parameters.keys() - {"assessment", "assessor", "truth", "details"}
+    if versions.keys() != {"fedcoast", "numpy", "python"} or options.keys() != chosen:
+        raise BadFile("its versions or options are not those that fedcoast writes")
+    about = read_about(folder)
+    data = assess_rounds(
+        _until(folder, last_round),
+        _assessor(assessment, "layers" in parts),
+        {name: remade(method, settings) for name, (method, settings) in others.items()},
+        signature["unavailable"],
+        title=signature["title"],
+        truth=planted(about) if "truth" in parts else None,
+        facts=about if "facts" in parts else {},
+        **options,
+    )
+    health = health_of(folder, data.health.shares) if "health" in parts else replace(data.health, shares={})
+    return replace(data, health=health, made=made, versions=versions, head=signature["head"])
+
+
+def _assessor(assessment: Mapping[str, Any], layers: bool) -> Assessor:
+    assessor = remade(assessment["method"], assessment["settings"])
+    return LayeredCoAst(assessor.config) if layers and isinstance(assessor, CoAst) else assessor
+
+
+def _until(folder: Path, last_round: int | None) -> Iterator[Round]:
+    return takewhile(lambda view: last_round is not None and view.number <= last_round, replay(folder))
+
+
+def _unsigned(text: str) -> str:
+    """A page without its signature, which is checked by itself."""
+    return BLOCK.sub("", text)
+
+
+def _differing_pages(shown: str, again: str) -> Iterator[str]:
+    """Pages are compared piece by piece, tags and scripts too: what a browser runs can change what it shows."""
+    ours, theirs = (_TAG.split(text) for text in (again, shown))
+    for old, new in zip(theirs, ours, strict=False):
+        if not _same_text(old, new):
+            was, now = _around(old, new)
+            yield f"shows {was!r}; {now!r} follows from the recording"
+    if len(ours) != len(theirs):
+        yield f"has {len(theirs):,} parts; {len(ours):,} follow from the recording"
+
+
+def _same_text(old: str, new: str) -> bool:
+    """The same but for the last digits of fractions."""
+    if old == new:
+        return True
+    olds, news = _NUMBER.split(old), _NUMBER.split(new)
+    return len(olds) == len(news) and all(
+        one == two or (place % 2 == 1 and "." in one and math.isclose(float(one), float(two), rel_tol=_ROUNDING))
+        for place, (one, two) in enumerate(zip(olds, news, strict=True))
+    )
+
+
+def _around(old: str, new: str) -> tuple[str, str]:
+    """Two texts from a little before where they part."""
+    first = next((place for place, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    begin = max(0, first - 20)
+    return old[begin : begin + _LONGEST].strip(), new[begin : begin + _LONGEST].strip()
+
+
+def _without_costs(report: Any) -> Any:
+    report.pop("seal", None)
+    for method in ((report.get("comparison") or {}).get("methods") or {}).values():
+        for cost in _COSTS:
+            method.pop(cost, None)
+    return report
+
+
+def _differing_json(where: str, shown: Any, again: Any) -> Iterator[str]:
+    if isinstance(shown, dict) and isinstance(again, dict):
+        if list(shown) != list(again):
+            yield f"lists {list(shown)} at {where or 'its top'}; {list(again)} follows from the recording"
+        for key in (key for key in again if key in shown):
+            yield from _differing_json(f"{where}{'.' if where else ''}{key}", shown[key], again[key])
+    elif isinstance(shown, list) and isinstance(again, list) and len(shown) == len(again):
+        for place, (old, new) in enumerate(zip(shown, again, strict=True)):
+            yield from _differing_json(f"{where}[{place}]", old, new)
+    elif not _same_value(shown, again):
+        yield f"has {where} {shown!r}; {again!r} follows from the recording"
+
+
+def _same_value(old: Any, new: Any) -> bool:
+    if isinstance(old, float) and isinstance(new, float):
+        return math.isclose(old, new, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
+    return type(old) is type(new) and bool(old == new)
