@@ -105,13 +105,22 @@ def _unsigned(text: str) -> str:
 
 def _differing_pages(shown: str, again: str) -> Iterator[str]:
     """Pages are compared piece by piece, tags and scripts too: what a browser runs can change what it shows."""
-    ours, theirs = (_TAG.split(text) for text in (again, shown))
+    ours, theirs = (_TAG.split(text) for text in _where_they_part(again, shown))
     for old, new in zip(theirs, ours, strict=False):
         if not _same_text(old, new):
             was, now = _around(old, new)
             yield f"shows {was!r}; {now!r} follows from the recording"
     if len(ours) != len(theirs):
         yield f"has {len(theirs):,} parts; {len(ours):,} follow from the recording"
+
+
+def _where_they_part(one: str, other: str) -> tuple[str, str]:
+    """Two texts without the lines that both begin or end with."""
+    ones, others = one.splitlines(keepends=True), other.splitlines(keepends=True)
+    shorter = min(len(ones), len(others))
+    begin = next((n for n in range(shorter) if ones[n] != others[n]), shorter)
+    end = next((n for n in range(shorter - begin) if ones[-1 - n] != others[-1 - n]), shorter - begin)
+    return "".join(ones[begin : len(ones) - end]), "".join(others[begin : len(others) - end])
 
 
 def _same_text(old: str, new: str) -> bool:
