@@ -32,8 +32,11 @@ from fedcoast.methods.research_code.shapley import ShapleyResearchCode
 from fedcoast.methods.similarity.cgsv import CGSV
 from fedcoast.methods.similarity.cosine import Cosine
 from fedcoast.methods.similarity.fed_pca import FedPCA
+from fedcoast.methods.similarity.fedce_novelty import FedCENovelty
 from fedcoast.methods.similarity.norm import Norm
 from fedcoast.methods.similarity.shapfed import ShapFed
+from fedcoast.methods.similarity.spectralfed import SpectralFed
+from fedcoast.methods.similarity.spectralfuse import SpectralFuse
 
 Need = Literal["utility", "gradient", "classifier head", "weights", "full participation"]
 
@@ -62,6 +65,11 @@ METHODS: dict[str, Method] = {
     "cgsv-exact": Method(partial(CGSV, game="exact"), "CGSV with the Shapley value of its cosine game"),
     "cgsv-research-code": Method(CGSVResearchCode, "CGSV as the public CoAst research code computes it"),
     "shapfed": Method(ShapFed, "moving average of the class-wise cosine of the head's update", ("classifier head",)),
+    "spectralfed": Method(SpectralFed, "how many directions the update of the last layer uses", ("classifier head",)),
+    "spectralfuse": Method(
+        SpectralFuse, "SpectralFed's entropy and class-wise cosines, merged by a filter", ("classifier head",)
+    ),
+    "fedce-novelty": Method(FedCENovelty, "how far a client's updates point elsewhere than the others'"),
     "cosine": Method(Cosine, "sum of cosines with the mean update"),
     "norm": Method(Norm, "sum of the lengths of the updates"),
     "size": Method(Size, "the weights of the aggregation, usually the amount of data", ("weights",)),
@@ -105,6 +113,7 @@ __all__ = [
     "Constant",
     "Cosine",
     "Evaluator",
+    "FedCENovelty",
     "FedPCA",
     "FedPCAResearchCode",
     "FedSV",
@@ -122,6 +131,8 @@ __all__ = [
     "Shapley",
     "ShapleyResearchCode",
     "Size",
+    "SpectralFed",
+    "SpectralFuse",
     "TMCShapley",
     "Utility",
 ]

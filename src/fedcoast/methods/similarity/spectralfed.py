@@ -1,0 +1,90 @@
+"""SpectralFed: how many directions a client's update of the last layer uses.
+
+    credit   S_i^t = −Σ_j p_j·ln p_j / ln rank,  p_j = σ_j² / Σ σ²,  σ the singular values of the last layer's update
+    moving   E_i ← μ·E_i + (1−μ)·S_i^t, in its first round S_i^t itself
+    score    E_i / Σ_j E_j
+
+Paper: Ukaye, Abdu-Aguye, Nandakumar et al., "Data-Free Contribution Estimation in Federated Learning using Gradient von
+Neumann Entropy", arXiv 2604.22562, 2026; μ and the normalisation by rank as in the authors' code.
+Needs: a last layer with two or more dimensions; no validation data, no full participation.
+Cost: O(rounds · clients · singular values of the last layer).
+Deviations: it looks, and leaves training as it is (the authors aggregate by the shares). The bias is left out, as in
+their code. An update of rank 0 or 1 is worth 0, where theirs divides by ln 1. Who is absent keeps E. The score is a
+share of moving averages and no sum of credits: a client that uses many directions for noise scores well.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from fedcoast.errors import BadSetting, Client
+from fedcoast.kernels.directions import LARGEST
+from fedcoast.kernels.spectra import spectral_entropy
+from fedcoast.methods.base import Assessor, Uploads
+from fedcoast.methods.layer_selection import Layers, choose, describe
+from fedcoast.methods.ledger import Credits
+from fedcoast.methods.option_checks import is_number
+from fedcoast.rounds.arrays import Array
+from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
+from fedcoast.rounds.round import Policy, Round
+from fedcoast.rounds.schema import ModelSchema
+
+
+class SpectralFed(Assessor):
+    """The share of a client's smoothed entropy, all of them together 1.
+
+    momentum  μ, how much of its average a client keeps from round to round, in [0, 1)
+    layers    the last layer: "head" finds it, or the pattern of its name ("fc.*")
+    """
+
+    method = "spectralfed"
+
+    def __init__(self, momentum: float = 0.9, layers: Layers = "head", bad_uploads: Policy = "quarantine") -> None:
+        super().__init__(bad_uploads)
+        if not is_number(momentum) or not 0 <= momentum < 1:
+            raise BadSetting(f"momentum must lie in [0, 1), the share of an average that is kept; got {momentum!r}")
+        describe(layers)
+        self.momentum, self.layers = momentum, layers
+        self._entropy: dict[Client, float] = {}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"momentum": self.momentum, "layers": describe(self.layers)}
+
+    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        name = _matrix(self.layers, schema)
+        start = round.read_start(schema)[name].astype(np.float64)
+        credits = {}
+        for client, model in uploads:
+            with np.errstate(over="ignore"):
+                update = np.clip(model[name].astype(np.float64) - start, -LARGEST, LARGEST)
+            credits[client] = spectral_entropy(update.reshape(len(update), -1))
+        moved = {
+            client: self.momentum * self._entropy.get(client, credit) + (1 - self.momentum) * credit
+            for client, credit in credits.items()
+        }
+        self._entropy = {**self._entropy, **moved}
+        return {round.number: credits} if credits else {}
+
+    def _scores(self, sums: dict[Client, float]) -> dict[Client, float]:
+        total = sum(self._entropy[client] for client in in_order(self._entropy))
+        if not total:
+            return dict.fromkeys(sums, 0.0)
+        return {client: self._entropy.get(client, 0.0) / total for client in sums}
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        return {"entropy": [[client_to_json(c), self._entropy[c]] for c in in_order(self._entropy)]}, {}
+
+    def _restore(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
+        self._entropy = {client_from_json(client): float(own) for client, own in facts["entropy"]}
+
+
+def _matrix(layers: Layers, schema: ModelSchema) -> str:
+    """The last of the chosen layers that is a matrix."""
+    matrices = [layer.name for layer in choose(layers, schema) if len(layer.shape) >= 2]
+    if not matrices:
+        raise BadSetting(
+            f"SpectralFed needs a last layer with two or more dimensions; layers={describe(layers)!r} chose none."
+            " Name it (layers='fc.*')"
+        )
+    return matrices[-1]

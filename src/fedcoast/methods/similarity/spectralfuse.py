@@ -1,0 +1,144 @@
+"""SpectralFuse: the entropy of a client's last layer and its agreement class by class, merged by a filter.
+
+    entropy    e_i: of the last layer's update, smoothed by μ, as a share of the round's clients (SpectralFed)
+    alignment  c_i: the mean over the classes of (1 + cos(g_{i,c}, G_c)) / 2, G = Σ x_i·g_i, smoothed and shared alike
+    noise      v = 1 − r + 10⁻³,  r ← 0.9·r + 0.1·Spearman(measurement, x), one for e and one for c
+    score      x_i: the state of a scalar Kalman filter with the measurements e_i and c_i, Q = 10⁻⁴, P = 1 at first
+
+Paper: Ukaye, Abdu-Aguye, Nandakumar et al., "Data-Free Contribution Estimation in Federated Learning using Gradient von
+Neumann Entropy", arXiv 2604.22562, 2026; constants as in the authors' code.
+Needs: a classifier head with a row for each class; no validation data, no full participation.
+Cost: O(rounds · clients · (parameters of the head + its singular values)).
+Deviations: it looks, and leaves training as it is (the authors aggregate by x). They start x with a little noise, ours
+starts with equal shares, so that the same rounds give the same scores. A newcomer starts with an equal share of its
+first round and P = 1. The score is a state and no sum of credits; the credit of a round is how far x moved.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fedcoast.errors import BadSetting, Client
+from fedcoast.kernels.directions import LARGEST, Doubles, row_cosines
+from fedcoast.kernels.spectra import fuse, spectral_entropy
+from fedcoast.methods.base import Assessor, Uploads
+from fedcoast.methods.layer_selection import Layers, choose, describe
+from fedcoast.methods.ledger import Credits
+from fedcoast.methods.option_checks import is_number
+from fedcoast.rounds.arrays import Array
+from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
+from fedcoast.rounds.round import Policy, Round
+from fedcoast.rounds.schema import LayerSpec, ModelSchema
+from fedcoast.stats.ranking import spearman
+
+PROCESS_NOISE, FIRST_VARIANCE = 1e-4, 1.0
+RANK_MEMORY, LEAST_NOISE = 0.9, 1e-3
+
+Standing = tuple[float, float, float, float]  # entropy, alignment, x, P
+
+
+class SpectralFuse(Assessor):
+    """The state of the filter, about 1 together.
+
+    momentum  μ, how much of its averages a client keeps from round to round, in [0, 1)
+    layers    the classifier head: "head" finds it, or the pattern of its name ("fc.*")
+    """
+
+    method = "spectralfuse"
+
+    def __init__(self, momentum: float = 0.9, layers: Layers = "head", bad_uploads: Policy = "quarantine") -> None:
+        super().__init__(bad_uploads)
+        if not is_number(momentum) or not 0 <= momentum < 1:
+            raise BadSetting(f"momentum must lie in [0, 1), the share of an average that is kept; got {momentum!r}")
+        describe(layers)
+        self.momentum, self.layers = momentum, layers
+        self._standing: dict[Client, Standing] = {}
+        self._agreement = (0.0, 0.0)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"momentum": self.momentum, "layers": describe(self.layers)}
+
+    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        weight, *rest = _head(self.layers, schema)
+        start = round.read_start(schema)
+        updates = {client: _rows(model, start, (weight, *rest)) for client, model in uploads}
+        if not updates:
+            return {}
+        columns = int(np.prod(weight.shape[1:]))
+        entropy = np.array([spectral_entropy(rows[:, :columns]) for rows in updates.values()])
+        before = [self._standing.get(client) for client in updates]
+        state = np.array([1 / len(updates) if known is None else known[2] for known in before])
+        alignment = alignments(updates, dict(zip(updates, state, strict=True)))
+        smooth = [
+            (now, near) if known is None else (self._mix(known[0], now), self._mix(known[1], near))
+            for known, now, near in zip(before, entropy, alignment, strict=True)
+        ]
+        first, second = (_shares(np.array(column)) for column in zip(*smooth, strict=True))
+        agreement = (self._follow(0, first, state), self._follow(1, second, state))
+        variance = np.array([FIRST_VARIANCE if known is None else known[3] for known in before]) + PROCESS_NOISE
+        noise = (1 - agreement[0] + LEAST_NOISE, 1 - agreement[1] + LEAST_NOISE)
+        moved, variance = fuse(state, variance, first, second, noise)
+        self._agreement = agreement
+        now_known = {
+            client: (float(smooth[place][0]), float(smooth[place][1]), float(moved[place]), float(variance[place]))
+            for place, client in enumerate(updates)
+        }
+        self._standing = {**self._standing, **now_known}
+        return {round.number: dict(zip(updates, (moved - state).tolist(), strict=True))}
+
+    def _mix(self, before: float, now: float) -> float:
+        return self.momentum * before + (1 - self.momentum) * float(now)
+
+    def _follow(self, which: int, measured: Doubles, state: Doubles) -> float:
+        rho = spearman(measured.tolist(), state.tolist())
+        return RANK_MEMORY * self._agreement[which] + (1 - RANK_MEMORY) * (0.0 if np.isnan(rho) else rho)
+
+    def _scores(self, sums: dict[Client, float]) -> dict[Client, float]:
+        return {client: self._standing[client][2] if client in self._standing else 0.0 for client in sums}
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        standing = [[client_to_json(c), list(self._standing[c])] for c in in_order(self._standing)]
+        return {"standing": standing, "agreement": list(self._agreement)}, {}
+
+    def _restore(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
+        first, second = map(float, facts["agreement"])
+        standing: dict[Client, Standing] = {}
+        for client, (entropy, alignment, state, variance) in facts["standing"]:
+            standing[client_from_json(client)] = (float(entropy), float(alignment), float(state), float(variance))
+        self._standing, self._agreement = standing, (first, second)
+
+
+def alignments(updates: Mapping[Client, Doubles], weights: Mapping[Client, float]) -> Doubles:
+    """The mean over the classes of (1 + cos) / 2 with the common update; the updates have a row for each class."""
+    common: Any = sum(weights[client] * rows for client, rows in updates.items())
+    return np.array([float((1 + row_cosines(rows, common)).mean() / 2) for rows in updates.values()])
+
+
+def _shares(values: Doubles) -> Doubles:
+    total = float(values.sum())
+    return values / total if total else np.full(len(values), 1 / len(values))
+
+
+def _head(layers: Layers, schema: ModelSchema) -> tuple[LayerSpec, ...]:
+    chosen = choose(layers, schema)
+    weight, *others = chosen
+    classes = weight.shape[0] if len(weight.shape) >= 2 else 0
+    if classes < 2 or any(other.shape != (classes,) for other in others):
+        shapes = ", ".join(f"{layer.name} {layer.shape}" for layer in chosen)
+        raise BadSetting(
+            "SpectralFuse needs a classifier: a head of a weight with a row for each of two or more classes and a bias"
+            f" of as many entries; layers={describe(layers)!r} chose {shapes}. Name the head (layers='fc.*')"
+        )
+    return chosen
+
+
+def _rows(model: Mapping[str, Array], start: Mapping[str, Array], head: tuple[LayerSpec, ...]) -> Doubles:
+    """The head's update with a row for each class, the bias in the last column."""
+    parts = []
+    for layer in head:
+        with np.errstate(over="ignore"):
+            update = model[layer.name].astype(np.float64) - start[layer.name].astype(np.float64)
+        parts.append(np.clip(update, -LARGEST, LARGEST).reshape(layer.shape[0], -1))
+    return np.concatenate(parts, axis=1)
