@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all lint types docs bench reproduce reproduce-smoke clean
+.PHONY: help install demo test test-all test-flower lint types docs bench reproduce reproduce-smoke clean
 
 help:  ## show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -26,6 +26,18 @@ test: install  ## the tests
 
 test-all: install  ## the tests, slow ones included
 	$(BIN)/python -m pytest -n auto --dist loadfile -m ''
+
+# Flower's oldest supported, pinned and newest version; each has an environment of its own, without fedcoast's pins.
+FLOWERS := 1.26.1 1.41.0 1.42.0
+
+test-flower:  ## the Flower tests with its oldest, pinned and newest version
+	set -e; for version in $(FLOWERS); do \
+	  place=.venvs/flower-$$version; \
+	  test -x $$place/bin/python || $(PYTHON) -m venv $$place; \
+	  $$place/bin/python -m pip install --quiet --editable '.[tensorboard]' "flwr[simulation]==$$version" pytest hypothesis; \
+	  echo "Flower $$version"; \
+	  PYTHONPATH=$(CURDIR) $$place/bin/python -m pytest -p no:cacheprovider tests/integrations/flower tests/integrations/test_observer_hub.py; \
+	done
 
 lint: install  ## ruff, and the import contracts
 	$(BIN)/ruff check .

@@ -1,4 +1,7 @@
-"""A site: softmax regression on its own data. Sites differ in the share of wrong labels; `rider` trains nothing."""
+"""A site: linear regression on a stream of measurements. Sites differ in the noise of their sensors.
+
+`rider` trains nothing and sends the model back as it came.
+"""
 
 import argparse
 
@@ -6,34 +9,24 @@ import numpy as np
 import nvflare.client as flare
 from nvflare.app_common.abstract.fl_model import FLModel, ParamsType
 
-FEATURES, CLASSES, EXAMPLES = 100, 10, 300
-WRONG_LABELS = {"clean": 0.0, "fair": 0.4, "poor": 0.85}
-PARAM = "numpy_key"
+FEATURES, OUTPUTS, BATCH = 60, 20, 40
+SENSOR_NOISE = {"clean": 1.0, "fair": 10.0, "poor": 30.0}
+PARAM = "numpy_key"  # the name that FLARE gives to a model of one array
+GRID = 2.0**-14  # differences are rounded to it, so that their sum is the same in any order of arrival
 
 
-def site_data(site: str) -> tuple[np.ndarray, np.ndarray]:
-    """Ten Gaussian classes, the same for all sites; each site has its own examples and its share of wrong labels."""
-    centres = np.random.default_rng(0).standard_normal((CLASSES, FEATURES))
-    rng = np.random.default_rng(sorted(WRONG_LABELS).index(site) + 1)
-    labels = rng.integers(CLASSES, size=EXAMPLES)
-    examples = centres[labels] + 2.0 * rng.standard_normal((EXAMPLES, FEATURES))
-    wrong = rng.random(EXAMPLES) < WRONG_LABELS[site]
-    labels = np.where(wrong, rng.integers(CLASSES, size=EXAMPLES), labels)
-    return np.c_[examples, np.ones(EXAMPLES)], labels
-
-
-def train(weights: np.ndarray, site: str, steps: int = 5, rate: float = 0.05) -> np.ndarray:
+def train(weights: np.ndarray, site: str, fl_round: int, steps: int = 5, rate: float = 0.02) -> np.ndarray:
+    """The site's model after a few steps on new measurements; what is measured is the same for all sites."""
     if site == "rider":
         return weights
-    examples, labels = site_data(site)
-    weights = np.array(weights, np.float64)
+    truth = np.random.default_rng(0).standard_normal((FEATURES, OUTPUTS))
+    rng = np.random.default_rng([sorted(SENSOR_NOISE).index(site), fl_round])
+    trained = np.array(weights, np.float64)
     for _ in range(steps):
-        scores = examples @ weights
-        odds = np.exp(scores - scores.max(axis=1, keepdims=True))
-        odds /= odds.sum(axis=1, keepdims=True)
-        odds[np.arange(len(labels)), labels] -= 1
-        weights -= rate * examples.T @ odds / len(labels)
-    return weights.astype(np.float32)
+        inputs = rng.standard_normal((BATCH, FEATURES))
+        outputs = inputs @ truth + SENSOR_NOISE[site] * rng.standard_normal((BATCH, OUTPUTS))
+        trained -= rate * inputs.T @ (inputs @ trained - outputs) / BATCH
+    return trained.astype(np.float32)
 
 
 def main() -> None:
@@ -45,10 +38,11 @@ def main() -> None:
     while flare.is_running():
         received = flare.receive()
         before = np.asarray(received.params[PARAM])
-        after = train(before, site)
+        after = train(before, site, received.current_round)
+        change = (np.round((after - before) / GRID) * GRID).astype(np.float32)
         flare.send(
             FLModel(
-                params={PARAM: after - before if differences else after},
+                params={PARAM: change if differences else after},
                 params_type=ParamsType.DIFF if differences else ParamsType.FULL,
                 meta={"NUM_STEPS_CURRENT_ROUND": 5},
             )

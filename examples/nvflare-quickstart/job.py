@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 
 import numpy as np
-from client import CLASSES, FEATURES
+from client import FEATURES, OUTPUTS
 from nvflare.app_common.np.recipes.fedavg import NumpyFedAvgRecipe
 from nvflare.recipe import SimEnv
 
@@ -26,11 +26,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--workspace", type=Path, default=Path("/tmp/fedcoast-nvflare"))
     parser.add_argument("--differences", action="store_true", help="sites send what changed instead of the model")
+    parser.add_argument("--threads", type=int, default=len(SITES), help="sites that train at a time")
     parser.add_argument("--plain", action="store_true", help="train without fedcoast")
     options = parser.parse_args()
     recipe = NumpyFedAvgRecipe(
         name="quickstart",
-        model=np.zeros((FEATURES + 1, CLASSES), np.float32).tolist(),
+        model=np.zeros((FEATURES, OUTPUTS), np.float32).tolist(),
         min_clients=len(SITES),
         num_rounds=options.rounds,
         train_script=str(HERE / "client.py"),
@@ -39,7 +40,7 @@ def main() -> None:
     if not options.plain:
         add_observer(recipe, ContributionObserver(record_to="fedcoast-run"))  # added
     workspace = options.workspace.absolute()
-    recipe.execute(SimEnv(clients=SITES, num_threads=len(SITES), workspace_root=str(workspace)))
+    recipe.execute(SimEnv(clients=SITES, num_threads=options.threads, workspace_root=str(workspace)))
     for found in sorted(workspace.rglob("fedcoast-scores.json")):
         print(Assessment.from_json(json.dumps(json.loads(found.read_text())["assessment"])))
 

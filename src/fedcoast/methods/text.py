@@ -12,12 +12,34 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
 def as_text(table: object) -> str:
-    """What rich would show of something, without colours and a hundred columns wide."""
-    from rich.console import Console
+    """What rich would show of something, without colours and a hundred columns wide; without rich, plain columns."""
+    try:
+        from rich.console import Console
+    except ModuleNotFoundError:  # an extra: see pyproject.toml
+        return plain_columns(table)
 
     out = io.StringIO()
     Console(file=out, width=100, color_system=None, force_terminal=False).print(table)
     return out.getvalue().rstrip("\n")
+
+
+def plain_columns(table: object) -> str:
+    """The CSV of an answer as aligned columns; of one that has no CSV, where to get its table.
+
+    >>> class Answer:
+    ...     def to_csv(self):
+    ...         return "client,score\\noslo,12\\n"
+    >>> print(plain_columns(Answer()))
+    client  score
+    oslo    12
+    """
+    to_csv = getattr(table, "to_csv", None)
+    if not callable(to_csv):
+        return f"<{type(table).__name__}: run pip install 'fedcoast[cli]' to print it as a table>"
+    rows = list(csv.reader(io.StringIO(to_csv())))
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "\n".join(printable(line.rstrip()) for line in lines)
 
 
 def csv_name(client: Client) -> str:

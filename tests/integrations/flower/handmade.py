@@ -13,9 +13,14 @@ from flwr.serverapp import Grid
 
 def as_a_task():
     """Private to Flower (its recipe for tests): who this process is, without which no message can be made."""
-    from flwr.supercore.task_identity import TaskIdentity
-
+    try:
+        from flwr.supercore.task_identity import TaskIdentity
+    except ModuleNotFoundError:  # before 1.41 a message needs no task
+        return
     TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = 1, 1, 7
+
+
+NODES_HAVE_NAMES = hasattr(Grid, "get_nodes") and "name" in NodeInfo.DESCRIPTOR.fields_by_name
 
 
 def record(model):
@@ -78,6 +83,8 @@ class HandmadeGrid(Grid):
         return list(self.nodes)
 
     def get_nodes(self):
+        if not NODES_HAVE_NAMES:
+            return [NodeInfo(node_id=i) for i in self.nodes]
         return [NodeInfo(node_id=i, name=n.name, public_key=n.public_key) for i, n in self.nodes.items()]
 
     def push_messages(self, messages):

@@ -6,7 +6,19 @@ from flwr.serverapp.strategy import FedAvg
 
 from fedcoast import BadSetting, CoAst
 from fedcoast.integrations.flower import Identity, Observed, Peer, identity_mod
-from integrations.flower.handmade import HandmadeGrid, Node, answer, ask, drifting, federation, record, small_model
+from integrations.flower.handmade import (
+    NODES_HAVE_NAMES,
+    HandmadeGrid,
+    Node,
+    answer,
+    ask,
+    drifting,
+    federation,
+    record,
+    small_model,
+)
+
+needs_node_names = pytest.mark.skipif(not NODES_HAVE_NAMES, reason="nodes of this Flower have no names")
 
 KEY = b"-----a public key-----"
 
@@ -50,6 +62,7 @@ def test_other_keys_can_be_agreed_on():
     assert Identity(partition="shard")(Peer(1, metadata={"shard": 2})) == "partition-2"
 
 
+@needs_node_names
 def test_registered_names_are_read_from_the_grid():
     nodes = {1: Node(drifting(1), name="berlin"), 2: Node(drifting(2), public_key=KEY), 3: Node(drifting(3))}
     answer = watched(nodes, identity=Identity(authenticated=True))
@@ -120,6 +133,7 @@ def test_a_join_that_meets_itself_is_refused_like_any_double():
     assert "claimed by node-2 and node-3" in answer.quarantined[2]["node-2"]
 
 
+@needs_node_names
 def test_a_registered_name_cannot_be_claimed_even_while_its_owner_is_away():
     impostor = Node(drifting(2), config={"client-id": "berlin"})
     owner = Node(lambda model, n: None if n == 2 else drifting(1)(model, n), name="berlin")

@@ -21,10 +21,11 @@ def simulator(tmp_path_factory):
     """A SuperLink of our own in simulation mode: `flwr run` alone would leave one behind."""
     with Processes(tmp_path_factory.mktemp("simulation") / "processes") as processes:
         port = free_port()
+        # As by default, Flower makes an environment for each run: apps that list no packages use those beside Flower.
+        del processes.environment["FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION"]
         processes.start(
-            "superlink", "flower-superlink", "--insecure", "--simulation",
-            "--disable-runtime-dependency-installation", "--host", "127.0.0.1", "--port", str(port),
-        )  # fmt: skip
+            "superlink", "flower-superlink", "--insecure", "--simulation", "--host", "127.0.0.1", "--port", str(port)
+        )
         processes.connect_to(port)
         yield processes
 
@@ -41,29 +42,29 @@ def test_fifty_virtual_clients_a_fifth_of_them_a_round(simulator, tmp_path):
     app = shutil.copytree(Path(__file__).parent / "deployed", tmp_path / "app")
     out = tmp_path / "out"
     run(simulator, app, BIG, f'out="{out}" nodes={BIG} fraction=0.2 rounds=5')
-    said = Assessment.from_json((out / "assessment.json").read_text())
+    answer = Assessment.from_json((out / "assessment.json").read_text())
     again = CoAst(horizon=2)
     rounds = list(replay(out / "run"))
-    for round in rounds:
-        assert 9 <= len(round.clients) <= BIG // 5  # partition 1 fails every other round
-        again.observe(round)
-    assert again.assessment() == said
-    assert len(said.clients) > BIG // 5
-    assert sum(said.seen.values()) == sum(len(round.clients) for round in rounds[:3])
-    assert all(re.fullmatch(r"partition-\d+", client) for client in said.clients)
+    for fl_round in rounds:
+        assert 9 <= len(fl_round.clients) <= BIG // 5  # partition 1 fails every other round
+        again.observe(fl_round)
+    assert again.assessment() == answer
+    assert len(answer.clients) > BIG // 5
+    assert sum(answer.seen.values()) == sum(len(fl_round.clients) for fl_round in rounds[:3])
+    assert all(re.fullmatch(r"partition-\d+", client) for client in answer.clients)
     metrics = json.loads((out / "metrics.json").read_text())
     assert all(of_round["fedcoast/observed"] == 1 for of_round in metrics.values())
 
 
 def test_the_example_app_tells_who_helps_who_hurts_and_who_free_rides(simulator, tmp_path):
     app = shutil.copytree(EXAMPLE, tmp_path / "app")
-    said = run(simulator, app, 5, f'record="{tmp_path / "run"}"')
+    output = run(simulator, app, 5, f'record="{tmp_path / "run"}"')
     coast = CoAst()
-    for round in replay(tmp_path / "run"):
-        coast.observe(round)
+    for fl_round in replay(tmp_path / "run"):
+        coast.observe(fl_round)
     scores = coast.assessment().scores
     assert set(scores) == {"berlin", "oslo", "rome", "cairo", "lima"}
     assert min(scores["berlin"], scores["oslo"], scores["rome"]) > 0
     assert scores["lima"] == 0
     assert scores["cairo"] < 0
-    assert re.search(r"1 . berlin", said)  # the ranking, streamed to the terminal
+    assert re.search(r"1 . berlin", output)  # the ranking, streamed to the terminal
