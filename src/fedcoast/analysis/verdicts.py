@@ -1,0 +1,103 @@
+"""One verdict per client, by one rule, wherever fedcoast shows one.
+
+| verdict | when |
+|---|---|
+| idle | the upload equalled the model it was sent in more than half of the client's counted rounds |
+| helps | the whole range of the score lies above 0, the score of a client that does nothing |
+| hurts | the whole range lies below 0 |
+| cannot tell | everything else: the range holds 0, or there is no range |
+
+Ranges hold for all clients at once: with the stated confidence not one of them is wrong. They know the luck of the
+rounds and, by `METHOD_MARGIN`, the error of the method itself (`analysis.uncertainty`).
+"""
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+from fedcoast.analysis.uncertainty import Interval, Uncertainty
+from fedcoast.errors import Client
+from fedcoast.methods.assessment import Assessment
+
+Verdict = Literal["helps", "hurts", "idle", "cannot tell"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+MOST = 0.5  # of a client's counted rounds; more unchanged uploads than this make it idle
+FEW_VOTES = 30  # credits no larger than this come from so few votes that ties are likely
+
+
+def verdict(interval: Interval | None, unchanged: float = 0.0) -> Verdict:
+    """The verdict on one client, by the range of its score and the share of its rounds with an unchanged upload.
+
+    >>> verdict((2.0, 9.0)), verdict((-9.0, -2.0)), verdict((-1.0, 9.0)), verdict(None), verdict((0.0, 0.0), 1.0)
+    ('helps', 'hurts', 'cannot tell', 'cannot tell', 'idle')
+    """
+    if unchanged > MOST:
+        return "idle"
+    if interval is None:
+        return "cannot tell"
+    return "helps" if interval[0] > 0 else "hurts" if interval[1] < 0 else "cannot tell"
+
+
+def verdicts(assessment: Assessment, uncertainty: Uncertainty | None) -> dict[Client, Verdict]:
+    """The verdict on every client. Where zero does not stand for doing nothing, only idle clients can be told."""
+    judged = uncertainty is not None and assessment.zero_is_idle
+    ranges: Mapping[Client, Interval | None] = uncertainty.joint_intervals if uncertainty and judged else {}
+    shares = unchanged_shares(assessment)
+    return {client: verdict(ranges.get(client), shares[client]) for client in assessment.clients}
+
+
+def unchanged_shares(assessment: Assessment) -> dict[Client, float]:
+    """The share of each client's counted rounds in which it returned the model that it was sent."""
+    counts = dict.fromkeys(assessment.clients, 0)
+    rounds = dict.fromkeys(assessment.clients, 0)
+    for number in assessment.counted:
+        returned = set(assessment.unchanged.get(number, ()))
+        for client in assessment.credits[number]:
+            rounds[client] += 1
+            counts[client] += client in returned
+    return {client: counts[client] / rounds[client] if rounds[client] else 0.0 for client in rounds}
+
+
+def idle_clients(assessment: Assessment) -> tuple[Client, ...]:
+    return tuple(client for client, share in unchanged_shares(assessment).items() if share > MOST)
+
+
+def too_early(assessment: Assessment, uncertainty: Uncertainty | None) -> str:
+    """Why nothing can be concluded yet, in one sentence; empty where something can."""
+    if not assessment.credits:
+        waiting = f" Rounds so far: {len(assessment.pending)}." if assessment.pending else ""
+        return f"Too early to say anything: no round has been scored yet.{waiting}"
+    if uncertainty is None or not uncertainty.rounds_needed or uncertainty.rounds >= uncertainty.rounds_needed:
+        return ""
+    return (
+        f"Too early to say who helps: {uncertainty.rounds} rounds are scored, and ranges need"
+        f" {uncertainty.rounds_needed}. The order below may be luck."
+    )
+
+
+def blind_spots(assessment: Assessment, uncertainty: Uncertainty | None) -> list[str]:
+    """What a reader of this answer must know before acting on it; only what applies here."""
+    found = []
+    scores = list(assessment.scores.values())
+    if len(scores) == 1:
+        found.append("There is one client. Scores compare clients, so its score says little.")
+    if len(scores) > 1 and len(set(scores)) == 1:
+        found.append(
+            "All clients tie. On small models the votes can be too few to tell anybody apart; let a larger share of"
+            " each layer vote (keep=1.0)."
+        )
+    elif 0 < _largest_credit(assessment) <= FEW_VOTES and assessment.zero_is_idle and "keep" in assessment.settings:
+        found.append(
+            f"No credit of a round exceeds {_largest_credit(assessment):.0f}: very few votes count in this model, and"
+            " ties are likely. Let a larger share of each layer vote (keep=1.0)."
+        )
+    if len(scores) > 1 and assessment.zero_is_idle and assessment.credits and max(scores) < 0:
+        found.append(
+            "Every client scores below zero. Check that clients send their models, not differences or gradients."
+        )
+    if uncertainty is not None and uncertainty.note and not too_early(assessment, uncertainty):
+        found.append(f"{uncertainty.note[0].upper()}{uncertainty.note[1:]}.")
+    return found
+
+
+def _largest_credit(assessment: Assessment) -> float:
+    return max((abs(credit) for of in assessment.credits.values() for credit in of.values()), default=0.0)
