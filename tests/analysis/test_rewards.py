@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 import fixture_a
 from fedcoast import Assessment, BadFile, BadSetting, CoAst, Recorder
-from fedcoast.analysis.rewards import cents, rewards
-from fedcoast.analysis.uncertainty import uncertainty
+from fedcoast.analysis.money import cents
+from fedcoast.analysis.rewards import rewards
 from fedcoast.cli import rewarding
 from fedcoast.cli.coast_options import CoAstOptions
 
@@ -26,45 +26,42 @@ def assessed(scores, seen=None):
 ALL = assessed(SCORES)
 
 
+def forced(assessment, *arguments, **options):
+    """Paid although nothing says how much is luck: these answers have no credits by round."""
+    return rewards(assessment, *arguments, force=True, **options)
+
+
 def test_proportional_pays_positive_scores():
-    paid = rewards(ALL, budget=1000)
+    paid = forced(ALL, budget=1000)
     assert paid.shares == {"ann": Fraction(3, 5), "bob": Fraction(3, 10), "cid": Fraction(1, 10), "dan": 0, "eve": 0}
     assert paid.cents == {"ann": 60000, "bob": 30000, "cid": 10000, "dan": 0, "eve": 0}
-    assert paid.negative == ("eve",)
 
 
 def test_rank_pays_places_and_softmax_by_temperature():
-    paid = rewards(ALL, rule="rank")
+    paid = forced(ALL, rule="rank")
     assert [paid.shares[c] for c in SCORES] == [Fraction(1, 2), Fraction(1, 3), Fraction(1, 6), 0, 0]
-    cold, hot = (rewards(ALL, rule="softmax", temperature=t).shares for t in (0.05, 100))
+    cold, hot = (forced(ALL, rule="softmax", temperature=t).shares for t in (0.05, 100))
     assert cold["ann"] > Fraction(99, 100)
     assert max(hot.values()) - hot["cid"] < Fraction(1, 100)
     assert cold["eve"] == hot["eve"] == 0
 
 
-def test_everyone_may_take_part():
-    assert min(rewards(ALL, rule="rank", everyone=True).shares.values()) == Fraction(1, 15)
-    paid = rewards(ALL, everyone=True, floor=0.1)
-    assert (paid.shares["dan"], paid.shares["eve"]) == (Fraction(1, 10), Fraction(1, 10))
-    assert paid.negative == ("eve",)
-
-
 def test_floor_and_cap_are_the_decimals_that_were_written():
-    paid = rewards(ALL, floor=0.15, cap="0.5")
+    paid = forced(ALL, floor=0.15, cap="0.5")
     assert paid.shares["ann"] == Fraction(1, 2)
     assert paid.shares["cid"] == Fraction(15, 100)
     assert paid.options["floor"] == "3/20"
 
 
 def test_the_mean_pays_for_the_round_and_not_for_being_asked():
-    paid = rewards(assessed({"ann": 600, "bob": 300}, {"ann": 20, "bob": 5}), by="mean")
+    paid = forced(assessed({"ann": 600, "bob": 300}, {"ann": 20, "bob": 5}), by="mean")
     assert paid.shares == {"ann": Fraction(1, 3), "bob": Fraction(2, 3)}
 
 
 def test_the_adjusted_mean_pays_neither_for_being_asked_nor_for_the_rounds():
     credits = {1: {"ann": 9, "bob": 8}, 2: {"bob": 2, "cid": 1}, 3: {"bob": 2, "cid": 1}}
     scores, seen = {"ann": 9, "bob": 12, "cid": 2, "dan": 0}, {"ann": 1, "bob": 3, "cid": 2, "dan": 0}
-    paid = rewards(Assessment("mine", scores, credits, seen=seen), by="adjusted-mean")
+    paid = forced(Assessment("mine", scores, credits, seen=seen), by="adjusted-mean")
     assert [float(paid.scores[client]) for client in scores] == pytest.approx([5, 4, 3, 0])
     assert paid.clients == ("ann", "bob", "cid", "dan")
     assert paid.options["by"] == "adjusted-mean"
@@ -77,8 +74,8 @@ def test_by_the_adjusted_mean_the_total_still_says_who_earned_and_who_did_harm()
     scores = {"ann": 6 * sum(fall), "bob": 5 * sum(fall), "late": 0, "early": 0}
     idle = Assessment("mine", scores, credits, seen={"ann": 40, "bob": 40, "late": 20, "early": 20})
     assert idle.evened["late"] > 10 > -10 > idle.evened["early"]  # of it, zero means nothing
-    paid = rewards(idle, by="adjusted-mean")
-    assert (paid.shares["late"], paid.shares["early"], paid.negative) == (0, 0, ())
+    paid = forced(idle, by="adjusted-mean")
+    assert (paid.shares["late"], paid.shares["early"]) == (0, 0)
 
 
 @pytest.mark.parametrize("everybody", [True, False])
@@ -90,24 +87,24 @@ def test_clients_that_did_alike_are_paid_alike_whatever_rounding_says(everybody)
         credits = {n: dict(zip("abc", row, strict=False)) for n, row in enumerate(rows)}
         scores = {c: sum(of.get(c, 0) for of in credits.values()) for c in "abc"}
         seen = {c: sum(c in of for of in credits.values()) for c in "abc"}
-        paid = rewards(Assessment("mine", scores, credits, seen=seen), rule="rank", by="adjusted-mean")
+        answer = Assessment("mine", scores, credits, seen=seen)
+        paid = forced(answer, rule="rank", by="adjusted-mean", equal_pay_ties=False)
         assert paid.shares["a"] == paid.shares["b"]
 
 
 def test_what_cannot_be_adjusted_is_not_paid_for():
-    with pytest.raises(BadSetting, match="the scores of mine are no sums of credits"):
-        rewards(ALL, by="adjusted-mean")
+    with pytest.raises(BadSetting, match="the scores of mine are not sums of credits"):
+        forced(ALL, by="adjusted-mean")
     apart = Assessment("mine", {"ann": 3, "bob": 1}, {1: {"ann": 3}, 2: {"bob": 1}}, seen={"ann": 1, "bob": 1})
-    with pytest.raises(BadSetting, match="some clients never met in any round"):
-        rewards(apart, by="adjusted-mean")
+    with pytest.raises(BadSetting, match="some clients share no rounds"):
+        forced(apart, by="adjusted-mean")
 
 
 def test_nothing_earned_is_nothing_to_share():
     with pytest.raises(BadSetting, match="none of the 2 clients has a score above 0"):
-        rewards(assessed({"ann": 0, "eve": -3}))
-    assert rewards(assessed({"ann": 0, "eve": -3}), rule="rank", everyone=True).shares["ann"] == Fraction(2, 3)
+        forced(assessed({"ann": 0, "eve": -3}))
     with pytest.raises(BadSetting, match="none of the 0 clients"):
-        rewards(assessed({}))
+        forced(assessed({}))
 
 
 def noisy(worths, rounds=40):
@@ -117,34 +114,45 @@ def noisy(worths, rounds=40):
     return Assessment("mine", scores, credits, seen=dict.fromkeys(worths, rounds))
 
 
-def test_who_cannot_be_told_apart_is_paid_alike():
+def test_clients_that_cannot_be_told_apart_are_paid_equally():
     assessment = noisy({"ann": 5, "bob": 1, "cid": 1})
-    sure = uncertainty(assessment)
-    assert [set(group) for group in sure.groups] == [{"ann"}, {"bob", "cid"}]
-    paid = rewards(assessment, uncertainty=sure)
+    paid = rewards(assessment)
     assert paid.shares["bob"] == paid.shares["cid"] < paid.shares["ann"]
     assert sum(paid.shares.values()) == 1
     assert paid.options["equal_pay_ties"] == 0.9
+    assert not paid.forced
+    plain = rewards(assessment, equal_pay_ties=False)
+    assert plain.shares["bob"] != plain.shares["cid"]
+    assert plain.options["equal_pay_ties"] is None
 
 
-def test_a_negative_score_that_cannot_be_told_from_a_positive_one_is_paid_like_it():
-    assessment = noisy({"ann": 5, "bob": 0.15, "cid": 0.15})
-    assert min(assessment.scores.values()) < 0 < assessment.scores["bob"] + assessment.scores["cid"]
-    alone, alike = rewards(assessment), rewards(assessment, uncertainty=uncertainty(assessment))
-    assert len(alone.negative) == 1
-    assert alike.negative == ()
-    assert alike.shares["bob"] == alike.shares["cid"] > 0
+def test_every_share_has_a_range_that_holds_it():
+    paid = rewards(noisy({"ann": 5, "bob": 1, "cid": 0.5}), budget=1000)
+    for client, (low, high) in paid.ranges.items():
+        assert low <= float(paid.shares[client]) <= high
+        cheap, dear = paid.range_cents(client)
+        assert cheap <= paid.cents[client] <= dear
+    assert " to " in str(paid)
 
 
-def test_certainty_that_does_not_fit_is_refused():
-    assessment = noisy({"ann": 5, "bob": 1})
-    with pytest.raises(BadSetting, match="the certainty ranks by total, the rewards pay by mean"):
-        rewards(assessment, by="mean", uncertainty=uncertainty(assessment))
-    with pytest.raises(BadSetting, match="about other clients"):
-        rewards(ALL, uncertainty=uncertainty(assessment))
+@pytest.mark.parametrize("rule", ["softmax", "rank"])
+def test_ranges_are_by_the_rule_that_pays(rule):
+    paid = rewards(noisy({"ann": 5, "bob": 1, "cid": 0.5}), rule=rule)
+    assert all(low <= float(paid.shares[client]) <= high for client, (low, high) in paid.ranges.items())
+
+
+def test_a_budget_is_not_paid_where_nothing_is_certain():
     short = noisy({"ann": 5, "bob": 1}, rounds=4)
-    with pytest.raises(BadSetting, match="they need 6 valued rounds or more; there are 4"):
-        rewards(short, uncertainty=uncertainty(short))
+    with pytest.raises(BadSetting, match=r"they need 6 scored rounds or more; there are 4.*--force"):
+        rewards(short)
+    with pytest.raises(BadSetting, match=r"one client cannot be compared with anybody.*--force"):
+        rewards(noisy({"ann": 5}))
+    with pytest.raises(BadSetting, match="no credits by round"):
+        rewards(ALL)
+    paid = forced(short)
+    assert paid.forced
+    assert set(paid.ranges.values()) == {None}
+    assert "Forced: nothing says how much of this is luck." in str(paid)
 
 
 @pytest.mark.parametrize(
@@ -191,28 +199,27 @@ def test_what_is_no_budget_is_refused(budget):
 )
 def test_options_that_mean_nothing_are_refused(options, said):
     with pytest.raises(BadSetting, match=said):
-        rewards(ALL, **options)
+        forced(ALL, **options)
 
 
 def test_scores_that_are_no_numbers_cannot_be_paid_for():
     with pytest.raises(BadSetting, match="client 'ann' has inf"):
-        rewards(assessed({"ann": float("inf")}))
+        forced(assessed({"ann": float("inf")}))
 
 
 def test_json_and_csv_add_up_as_printed():
-    paid = rewards(assessed({"ann": 1, "bob": 1, "cid": 1, "eve": -1}), budget="100")
+    paid = forced(assessed({"ann": 1, "bob": 1, "cid": 1, "eve": -1}), budget="100")
     data = json.loads(paid.to_json())
     assert sum(map(Decimal, data["shares"])) == 1
     assert sum(map(Decimal, data["amounts"])) == Decimal(data["budget"]) == 100
-    assert data["negative"] == [{"name": "eve", "type": "str"}]
     rows = list(csv.DictReader(io.StringIO(paid.to_csv())))
     assert [row["amount"] for row in rows] == ["33.34", "33.33", "33.33", "0.00"]
     assert sum(Decimal(row["share"]) for row in rows) == 1
-    assert [row["note"] for row in rows] == ["", "", "", "negative"]
+    assert [row["verdict"] for row in rows] == ["cannot tell"] * 4
 
 
 def test_without_a_budget_there_are_shares_alone():
-    paid = rewards(ALL)
+    paid = forced(ALL)
     assert (paid.budget, paid.cents) == (None, None)
     assert json.loads(paid.to_json())["amounts"] is None
     assert "amount" not in str(paid)
@@ -220,16 +227,16 @@ def test_without_a_budget_there_are_shares_alone():
 
 def test_names_are_text_in_tables_and_no_formula_in_csv():
     rude = "=cmd\x1b[2J[bold]"
-    paid = rewards(assessed({rude: 5, "eve\x07": -1}), budget=10)
+    paid = forced(assessed({rude: 5, "eve\x07": -1}), budget=10)
     assert r"=cmd\x1b[2J[bold]" in str(paid)
-    assert r"negative: eve\x07" in str(paid)
+    assert r"no score above 0: eve\x07" in str(paid)
     assert all(character.isprintable() or character == "\n" for character in str(paid))
     assert list(csv.reader(io.StringIO(paid.to_csv())))[1][0] == "'" + rude
 
 
 def test_no_name_begins_a_row_of_its_own_in_a_payment_file():
     rude = ["evil\r=1+1", "evil\n=1+1", "evil\r\n=1+1"]
-    paid = rewards(assessed({**dict.fromkeys(rude, 5), "ann": 1}), budget=10)
+    paid = forced(assessed({**dict.fromkeys(rude, 5), "ann": 1}), budget=10)
     rows = list(csv.reader(io.StringIO(paid.to_csv(), newline="")))
     assert sorted(row[0] for row in rows[1:]) == sorted([*rude, "ann"])
 
@@ -237,9 +244,9 @@ def test_no_name_begins_a_row_of_its_own_in_a_payment_file():
 def test_a_thousand_clients_are_paid_to_the_cent():
     rng = np.random.default_rng(0)
     scores = {n: float(score) for n, score in enumerate(rng.normal(size=1000))}
-    paid = rewards(assessed(scores), budget="1000000.01", floor="0.0001", cap="0.003")
+    paid = forced(assessed(scores), budget="1000000.01", floor="0.0001", cap="0.003")
     assert sum(paid.cents.values()) == 100_000_001
-    assert len(paid.negative) == sum(score < 0 for score in scores.values())
+    assert all(paid.cents[client] == 0 for client, score in scores.items() if score < 0)
 
 
 def asked(*arguments):
@@ -249,12 +256,14 @@ def asked(*arguments):
 
 
 def test_a_run_is_assessed_and_paid(run):
-    done = asked(run, "--budget", "100", "--json")
+    done = asked(run, "--budget", "100", "--json", "--force")
     data = json.loads(done.stdout)
     assert sum(map(Decimal, data["amounts"])) == 100
     assert data["method"] == "coast"
-    assert "amount" in asked(run, "--budget", "100").stdout
-    assert asked(run, "--csv").stdout.startswith("client,type,score,share,amount,note\n")
+    assert "amount" in asked(run, "--budget", "100", "--force").stdout
+    assert asked(run, "--csv", "--force").stdout.startswith(
+        "client,type,score,share,share low,share high,amount,verdict\n"
+    )
 
 
 def test_a_saved_answer_is_paid_like_the_run(run, tmp_path):
@@ -264,9 +273,9 @@ def test_a_saved_answer_is_paid_like_the_run(run, tmp_path):
     answer = assessor.assessment()
     (tmp_path / "answer.json").write_text(answer.to_json(), encoding="utf-8")
     (tmp_path / "answer.csv").write_text(answer.to_csv(), encoding="utf-8")
-    options = ("--rule", "rank", "--budget", "0.05", "--csv")
+    options = ("--rule", "rank", "--budget", "0.05", "--csv", "--force")
     paid = [asked(tmp_path / name, *options).stdout for name in ("answer.json", "answer.csv")]
-    assert paid[0] == paid[1] == rewards(answer, rule="rank", budget="0.05").to_csv()
+    assert paid[0] == paid[1] == forced(answer, rule="rank", budget="0.05").to_csv()
 
 
 @pytest.mark.parametrize("form", ["json", "csv"])
@@ -280,7 +289,7 @@ def test_names_in_a_saved_answer_keep_their_line_ends(tmp_path, form):
 def test_the_command_refuses_what_the_function_refuses(run, tmp_path):
     for options, said in (
         (("--budget", "1.001"), "two decimals"),
-        (("--equal-pay-ties",), "they need 15 valued rounds"),
+        ((), "they need 15 scored rounds"),
     ):
         done = asked(run, *options)
         assert isinstance(done.exception, BadSetting)
@@ -294,4 +303,4 @@ def test_too_few_rounds_are_said_in_words(tmp_path):
         recorder.observe(next(iter(fixture_a.rounds("observer"))))
     done = asked(tmp_path / "run")
     assert done.exit_code == 4
-    assert "No round has a final credit yet" in done.stdout
+    assert "Too early to say anything" in done.stdout

@@ -80,8 +80,8 @@ def test_too_few_rounds_give_no_interval_and_say_so():
     assert (sure.groups, sure.unknown) == ((), ("a", "b"))
     assert sure.rounds_to_settle == {("a", "b"): None}
     assert np.isnan(sure.prob_above).all()
-    assert sure.note == "no intervals: they need 9 valued rounds or more; there are 8"
-    assert "they need 9 valued rounds" in str(sure)
+    assert sure.note == "no intervals: they need 9 scored rounds or more; there are 8"
+    assert "they need 9 scored rounds" in str(sure)
     assert json.loads(sure.to_json())["above"] == [[None, None], [None, None]]
 
 
@@ -173,7 +173,7 @@ def test_only_rounds_that_the_scores_count_matter():
 
 def test_scores_that_are_no_sums_have_no_intervals(three):
     sure = uncertainty(replace(three, method="cgsv", scores={"a": 0.5, "b": 0.3, "c": 0.2}))
-    assert sure.note == "no intervals: the scores of cgsv are no sums of its credits"
+    assert sure.note == "no intervals: the scores of cgsv are not sums of its credits"
     assert set(sure.intervals.values()) == {None}
 
 

@@ -6,9 +6,8 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fedcoast import Assessment
+from fedcoast import Assessment, BadSetting
 from fedcoast.analysis.rewards import rewards
-from fedcoast.analysis.uncertainty import uncertainty
 from fedcoast.stats.apportionment import apportion, split
 from strategies import steady
 
@@ -24,16 +23,16 @@ def assessed(scores):
     return Assessment("mine", scores, seen=dict.fromkeys(scores, 3))
 
 
-def shared(scores, everyone=True, **options):
-    assume(everyone or any(score > 0 for score in scores.values()))
-    return rewards(assessed(scores), everyone=everyone, **options)
+def shared(scores, **options):
+    assume(any(score > 0 for score in scores.values()))
+    return rewards(assessed(scores), force=True, **options)
 
 
 @steady
-@given(scored, rules, budgets, temperatures, st.booleans())
-def test_shares_add_up_to_exactly_one_and_cents_to_the_budget(scores, rule, cents, temperature, everyone):
+@given(scored, rules, budgets, temperatures)
+def test_shares_add_up_to_exactly_one_and_cents_to_the_budget(scores, rule, cents, temperature):
     budget = f"{cents // 100}.{cents % 100:02}"
-    paid = shared(scores, everyone, rule=rule, budget=budget, temperature=temperature)
+    paid = shared(scores, rule=rule, budget=budget, temperature=temperature)
     assert sum(paid.shares.values()) == 1
     assert sum(paid.cents.values()) == paid.budget == cents
     assert all(share >= 0 for share in paid.shares.values())
@@ -42,14 +41,12 @@ def test_shares_add_up_to_exactly_one_and_cents_to_the_budget(scores, rule, cent
 
 
 @steady
-@given(scored, rules, budgets, temperatures, st.booleans(), st.data())
-def test_a_higher_score_never_gets_less(scores, rule, cents, temperature, everyone, data):
-    count = len(scores) if everyone else max(1, sum(score > 0 for score in scores.values()))
+@given(scored, rules, budgets, temperatures, st.data())
+def test_a_higher_score_never_gets_less(scores, rule, cents, temperature, data):
+    count = max(1, sum(score > 0 for score in scores.values()))
     floor = data.draw(st.fractions(0, Fraction(1, count), max_denominator=1000))
     cap = data.draw(st.fractions(Fraction(1, count), 1, max_denominator=1000))
-    paid = shared(
-        scores, everyone, rule=rule, budget=cents // 100, temperature=temperature, floor=str(floor), cap=str(cap)
-    )
+    paid = shared(scores, rule=rule, budget=cents // 100, temperature=temperature, floor=str(floor), cap=str(cap))
     for one in scores:
         for other in scores:
             if scores[one] > scores[other]:
@@ -61,33 +58,32 @@ def test_a_higher_score_never_gets_less(scores, rule, cents, temperature, everyo
 
 
 @steady
-@given(scored, rules, budgets, st.booleans(), st.randoms(use_true_random=False))
-def test_the_order_of_the_clients_does_not_matter(scores, rule, cents, everyone, random):
+@given(scored, rules, budgets, st.randoms(use_true_random=False))
+def test_the_order_of_the_clients_does_not_matter(scores, rule, cents, random):
     mixed = {client: scores[client] for client in random.sample(list(scores), len(scores))}
     options = {"rule": rule, "budget": cents // 100}
-    one, other = shared(scores, everyone, **options), shared(mixed, everyone, **options)
+    one, other = shared(scores, **options), shared(mixed, **options)
     assert one == other
     assert one.to_json() == other.to_json()
     assert one.to_csv() == other.to_csv()
 
 
 @steady
-@given(scored, rules, st.booleans(), st.data())
-def test_floor_and_cap_hold_for_everyone_who_takes_part(scores, rule, everyone, data):
-    part = [client for client in scores if everyone or scores[client] > 0]
+@given(scored, rules, st.data())
+def test_floor_and_cap_hold_for_everyone_who_takes_part(scores, rule, data):
+    part = [client for client in scores if scores[client] > 0]
     assume(part)
     floor = data.draw(st.fractions(0, Fraction(1, len(part)), max_denominator=1000))
     cap = data.draw(st.fractions(Fraction(1, len(part)), 1, max_denominator=1000))
-    paid = shared(scores, everyone, rule=rule, floor=str(floor), cap=str(cap))
+    paid = shared(scores, rule=rule, floor=str(floor), cap=str(cap))
     assert all(floor <= paid.shares[client] <= cap for client in part)
     assert all(paid.shares[client] == 0 for client in scores if client not in part)
 
 
 @steady
 @given(scored, rules, budgets)
-def test_who_did_harm_gets_nothing_and_is_named(scores, rule, cents):
-    paid = shared(scores, everyone=False, rule=rule, budget=cents // 100)
-    assert set(paid.negative) == {client for client, score in scores.items() if score < 0}
+def test_a_score_at_or_below_zero_gets_nothing(scores, rule, cents):
+    paid = shared(scores, rule=rule, budget=cents // 100)
     assert all(paid.cents[client] == 0 for client, score in scores.items() if score <= 0)
 
 
@@ -100,19 +96,76 @@ def test_the_unit_of_the_scores_does_not_matter(scores, factor):
         assert shared(whole, rule=rule).shares == shared(larger, rule=rule).shares
 
 
-@steady
-@given(st.lists(st.integers(-3, 3), min_size=2, max_size=6), st.integers(0, 2**32 - 1), rules)
-def test_whoever_cannot_be_told_apart_gets_the_same(worths, seed, rule):
+def streams(worths, seed, rounds=15, spread=2.0):
+    """Credits by round of clients of those worths, with the luck of the rounds."""
     rng = np.random.default_rng(seed)
-    credits = {n: {place: float(w + 2 * rng.normal()) for place, w in enumerate(worths)} for n in range(15)}
-    scores = {place: sum(of[place] for of in credits.values()) for place in range(len(worths))}
-    assessment = Assessment("mine", scores, credits, seen=dict.fromkeys(scores, 15))
-    sure = uncertainty(assessment, draws=100)
-    paid = rewards(assessment, rule=rule, uncertainty=sure, everyone=True)
-    for group in sure.groups:
-        assert len({paid.shares[client] for client in group}) == 1
-    for one, other in zip(sure.groups, sure.groups[1:], strict=False):
-        assert paid.shares[one[0]] >= paid.shares[other[0]]
+    return {n: {f"c{place}": float(w + spread * rng.normal()) for place, w in enumerate(worths)} for n in range(rounds)}
+
+
+def answered(credits, unchanged=()):
+    clients = list(dict.fromkeys(client for of in credits.values() for client in of))
+    scores = {client: sum(of[client] for of in credits.values()) for client in clients}
+    return Assessment(
+        "coast",
+        scores,
+        credits,
+        seen=dict.fromkeys(clients, len(credits)),
+        settings={"signal": "ballot"},
+        unchanged={number: tuple(unchanged) for number in credits} if unchanged else {},
+    )
+
+
+worths = st.lists(st.integers(1, 9), min_size=2, max_size=6)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def paid_for(assessment, rule):
+    assume(any(score > 0 for score in assessment.scores.values()))
+    try:
+        return rewards(assessment, "1000.00", rule, draws=100)
+    except BadSetting as refusal:
+        assume("nobody to reward" not in str(refusal))
+        raise
+
+
+@steady
+@given(worths, seeds, rules)
+def test_identical_clients_are_paid_alike_within_a_cent(worths, seed, rule):
+    credits = {n: {**of, "twin": of["c0"]} for n, of in streams(worths, seed).items()}
+    paid = paid_for(answered(credits), rule)
+    assert paid.shares["twin"] == paid.shares["c0"]
+    assert abs(paid.cents["twin"] - paid.cents["c0"]) <= 1
+
+
+@steady
+@given(worths, seeds, rules)
+def test_an_idle_client_changes_nobodys_amount_and_is_never_paid(worths, seed, rule):
+    credits = streams(worths, seed)
+    before = paid_for(answered(credits), rule)
+    after = paid_for(answered({n: {**of, "rider": 0.0} for n, of in credits.items()}, ["rider"]), rule)
+    assert after.cents.pop("rider") == 0
+    assert after.named("idle") == ("rider",)
+    assert after.cents == before.cents
+
+
+@steady
+@given(worths, seeds)
+def test_a_copy_of_a_client_raises_the_sum_by_no_more_than_the_page_says(worths, seed):
+    """docs/rewards.md: from a share p to 2p / (1 + p), and never to more than twice."""
+    credits = streams(worths, seed)
+    before = paid_for(answered(credits), "proportional")
+    after = paid_for(answered({n: {**of, "copy": of["c0"]} for n, of in credits.items()}), "proportional")
+    p = before.shares["c0"]
+    assert after.shares["c0"] + after.shares["copy"] <= 2 * p / (1 + p)
+
+
+@steady
+@given(worths, seeds, rules)
+def test_hurting_clients_are_never_paid(worths, seed, rule):
+    credits = {n: {**of, "bad": -30.0 - of["c0"]} for n, of in streams(worths, seed).items()}
+    paid = paid_for(answered(credits), rule)
+    assert paid.named("hurts") == ("bad",)
+    assert paid.cents["bad"] == 0
 
 
 weights = st.lists(st.fractions(0, 1000, max_denominator=50), min_size=1, max_size=12)

@@ -128,29 +128,29 @@ def test_only_counted_rounds_are_shown_and_the_others_named():
 
 
 def test_a_verdict_needs_a_zero_that_means_something_and_an_interval():
-    assert {summary.verdict for summary in small().summaries} <= {"helps", "hurts", "unclear"}
+    assert {summary.verdict for summary in small().summaries} <= {"helps", "hurts", "cannot tell"}
     few = small(rounds=4)
-    assert [summary.verdict for summary in few.summaries] == [None] * 3
-    assert "they need" in few.range_note
+    assert [summary.verdict for summary in few.summaries] == ["cannot tell"] * 3
+    assert few.too_early.startswith("Too early to say who helps: 2 rounds are scored")
     literal = assess_rounds(federation(rounds=30), LayeredCoAst.paper(), made=MADE)
     assert not literal.zero_is_idle
     assert [summary.verdict for summary in literal.summaries] == [None] * 3
 
 
 @pytest.mark.parametrize(
-    ("interval", "verdict"), [((1, 2), "helps"), ((-2, -1), "hurts"), ((-1, 1), "unclear"), ((0, 1), "unclear")]
+    ("interval", "verdict"), [((1, 2), "helps"), ((-2, -1), "hurts"), ((-1, 1), "cannot tell"), ((0, 1), "cannot tell")]
 )
 def test_a_verdict_is_where_the_range_lies(interval, verdict):
     assessment = Assessment("coast", {"a": 0}, {1: {"a": 0}}, seen={"a": 1}, settings={"signal": "ballot"})
     sure = uncertainty(assessment)
-    sure = sure.__class__(**{**vars(sure), "intervals": {"a": interval}})
+    sure = sure.__class__(**{**vars(sure), "joint_intervals": {"a": interval}})
     assert report_data(assessment, uncertainty=sure).summaries[0].verdict == verdict
 
 
 def test_scores_that_are_no_sums_are_said_to_be_none():
     record = assess_rounds(federation(rounds=12), CGSV(), made=MADE)
     assert not record.additive
-    assert "no sums" in record.range_note
+    assert "not sums" in record.range_note
     assert record.level is None
 
 
@@ -172,7 +172,7 @@ def test_when_the_method_itself_fails_the_report_does():
 def test_nobody_earned_anything_so_there_are_no_shares():
     assessment = Assessment("coast", {"a": -1, "b": -3}, {1: {"a": -1, "b": -3}}, seen={"a": 1, "b": 1})
     assert build_report(assessment).rewards is None
-    with pytest.raises(BadSetting, match="nobody to reward"):
+    with pytest.raises(BadSetting, match="too uncertain to pay for"):
         build_report(assessment, budget="100")
 
 
@@ -227,15 +227,15 @@ def test_who_missed_rounds_is_compared_by_the_adjusted_mean_and_nobody_else_hear
 
 def test_the_findings_name_the_best_the_worst_and_what_is_pending():
     text = said(findings(small()))
-    assert text.startswith("Most was contributed by ann")
-    assert "least by cid" in text
-    assert "Not final yet: rounds 29–30." in text
+    assert text.startswith("ann contributed most.")
+    assert "Rounds 29–30 have no score: a score needs later rounds." in text
 
 
 def test_no_rounds_and_one_client_have_words_too():
-    assert "No round has a final credit yet" in said(findings(small(rounds=2)))
-    assert "Waiting: rounds 1–2." in said(findings(small(rounds=2)))
-    assert "There is one client: ann" in said(findings(small(clients=("ann",))))
+    assert (
+        said(findings(small(rounds=2))) == "Too early to say anything: no round has been scored yet. Rounds so far: 2."
+    )
+    assert "There is one client." in said(findings(small(clients=("ann",))))
 
 
 def test_those_who_cannot_be_told_apart_are_named_with_what_it_would_take():

@@ -1,33 +1,28 @@
-"""What each client should get: shares of 1, or of a budget to the cent.
+"""What each client should be paid: shares of 1, or of a budget to the cent (docs/rewards.md has a worked example).
 
-| rule | weight of a client with score p, rank r of N |
-|---|---|
-| proportional | p |
-| softmax | exp(p / (temperature · largest p)) |
-| rank | N + 1 − r |
-
-* Who gets something: clients with a score above 0. Who did nothing (0) or harm (below 0) gets nothing, and who did harm
-  is named. `everyone=True` lets all take part: negative scores then weigh 0 in "proportional", and count as they are
-  in the other two.
-* By what is evened, 0 is not what a client has who did nothing. Who gets something and who did harm is then decided by
-  the total, and what is evened says how much.
-* Nobody above 0: refused. Nothing was earned, and paying all alike is a decision for people.
-* `floor` and `cap` bound the share of each client that takes part.
-* `uncertainty`: clients that cannot be told apart are paid alike. Each has the mean score of its group; a client with a
-  negative score is paid if the mean of its group is positive, since nobody can say that it is the worse one.
-* Shares are exact fractions and add up to exactly 1. Cents go by largest remainder; of equal shares the higher score
-  has the odd cent, then the client that is listed first.
+1. Clients that are idle or that hurt (`analysis.verdicts`) are never paid, and are named. Of the others, clients with a
+   score above 0 are paid.
+2. Luck is not paid. A client is paid for the middle of the scores that it cannot be told apart from, by its own luck:
+   half the sum of the highest and the lowest such score. Ties are between two clients and never form chains.
+3. A rule turns those scores p of N paid clients into weights: "proportional" p; "softmax" exp(p / (temperature ·
+   largest p)); "rank" N + 1 − r for rank r. `floor` and `cap` bound the share of each paid client.
+4. Shares are exact fractions that add up to 1. Cents go by largest remainder; of equal shares the higher score gets the
+   odd cent, then the client that is listed first.
+5. Without ranges (too few rounds, one client, scores that are not sums) a payment needs `force`, and ties are unknown.
 """
 
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from fedcoast.analysis.uncertainty import By, Uncertainty
+from fedcoast.analysis.money import amount, cents
+from fedcoast.analysis.reward_weights import fair_scores, share_ranges, without
+from fedcoast.analysis.uncertainty import By, Uncertainty, uncertainty
+from fedcoast.analysis.verdicts import Verdict, idle_clients, verdicts
 from fedcoast.errors import BadSetting, Client
 from fedcoast.methods.assessment import Assessment
 from fedcoast.methods.text import as_text, csv_name, csv_row, printable
@@ -38,8 +33,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 FORMAT = "fedcoast-rewards"
-VERSION = 1
-MOST_CENTS = 10**18
+VERSION = 2
 _DIGITS = 12  # of a share in print; largest remainders there too, so that printed shares add up as well
 
 Rule = Literal["proportional", "softmax", "rank"]
@@ -49,8 +43,9 @@ Rule = Literal["proportional", "softmax", "rank"]
 class Rewards:
     """Who gets what. `shares` are exact and add up to 1; `cents`, if there is a `budget` in cents, add up to it.
 
-    `scores` are what was paid for (the mean of the group, where clients that cannot be told apart are paid alike).
-    `negative` names the clients that did harm.
+    `scores` are what is paid for: the middle of the scores that cannot be told apart, where ties are paid equally.
+    `ranges` holds the lowest and highest share that luck alone could have given; None where nothing is known.
+    `verdicts` names the clients that are idle or hurt; `forced` says that the payment rests on no ranges.
     """
 
     method: str
@@ -58,28 +53,42 @@ class Rewards:
     options: Mapping[str, Any]
     scores: Mapping[Client, Fraction]
     shares: Mapping[Client, Fraction]
-    negative: tuple[Client, ...]
+    verdicts: Mapping[Client, Verdict] = field(default_factory=dict)
+    ranges: Mapping[Client, tuple[float, float] | None] = field(default_factory=dict)
     budget: int | None = None
     cents: Mapping[Client, int] | None = None
+    forced: bool = False
 
     @property
     def clients(self) -> tuple[Client, ...]:
         """Those with the largest share first."""
         return _best_first(self.shares, self.scores)
 
+    def named(self, verdict: Verdict) -> tuple[Client, ...]:
+        """The clients with that verdict."""
+        return tuple(client for client in in_order(self.verdicts) if self.verdicts[client] == verdict)
+
     def decimals(self) -> dict[Client, str]:
         """The shares as decimals of twelve digits, which add up to exactly 1 too.
 
         >>> thirds = dict.fromkeys("abc", Fraction(1, 3))
-        >>> Rewards("mine", "rank", {}, thirds, thirds, ()).decimals()
+        >>> Rewards("mine", "rank", {}, thirds, thirds).decimals()
         {'a': '0.333333333334', 'b': '0.333333333333', 'c': '0.333333333333'}
         """
         clients = self.clients
         units = apportion([self.shares[client] for client in clients], 10**_DIGITS)
         return {client: f"{Decimal(unit).scaleb(-_DIGITS):f}" for client, unit in zip(clients, units, strict=True)}
 
+    def range_cents(self, client: Client) -> tuple[int, int] | None:
+        """The lowest and the highest amount that luck alone could have given, in cents."""
+        found = self.ranges.get(client)
+        if found is None or self.budget is None:
+            return None
+        return math.floor(found[0] * self.budget), math.ceil(found[1] * self.budget)
+
     def to_json(self) -> str:
-        decimals = self.decimals()
+        decimals, clients = self.decimals(), self.clients
+        ranges = [self.range_cents(client) for client in clients]
         return json.dumps(
             {
                 "format": FORMAT,
@@ -87,12 +96,15 @@ class Rewards:
                 "method": self.method,
                 "rule": self.rule,
                 "options": dict(self.options),
+                "forced": self.forced,
                 "budget": None if self.budget is None else amount(self.budget),
-                "clients": [client_to_json(client) for client in self.clients],
-                "scores": [float(self.scores[client]) for client in self.clients],
-                "shares": [decimals[client] for client in self.clients],
-                "amounts": None if self.cents is None else [amount(self.cents[client]) for client in self.clients],
-                "negative": [client_to_json(client) for client in self.negative],
+                "clients": [client_to_json(client) for client in clients],
+                "verdicts": [self.verdicts.get(client) for client in clients],
+                "scores": [float(self.scores[client]) for client in clients],
+                "shares": [decimals[client] for client in clients],
+                "share_ranges": [self.ranges.get(client) for client in clients],
+                "amounts": None if self.cents is None else [amount(self.cents[client]) for client in clients],
+                "amount_ranges": [None if found is None else [*map(amount, found)] for found in ranges],
             },
             indent=1,
             allow_nan=False,
@@ -101,12 +113,13 @@ class Rewards:
     def to_csv(self) -> str:
         """One row a client, the largest share first."""
         decimals = self.decimals()
-        rows = [csv_row(["client", "type", "score", "share", "amount", "note"])]
+        rows = [csv_row(["client", "type", "score", "share", "share low", "share high", "amount", "verdict"])]
         for client in self.clients:
             name, score = csv_name(client), float(self.scores[client])
+            low, high = self.ranges.get(client) or ("", "")
             paid = "" if self.cents is None else amount(self.cents[client])
-            note = "negative" if client in self.negative else ""
-            rows.append(csv_row([name, type(client).__name__, score, decimals[client], paid, note]))
+            verdict = self.verdicts.get(client, "")
+            rows.append(csv_row([name, type(client).__name__, score, decimals[client], low, high, paid, verdict]))
         return "".join(rows)
 
     def table(self) -> "Table":
@@ -114,18 +127,37 @@ class Rewards:
         from rich.table import Table
         from rich.text import Text
 
-        table = Table("client", "score", "share")
-        if self.cents is not None:
-            table.add_column("amount")
-        for column in table.columns[1:]:
+        money = self.cents is not None
+        table = Table("client", "score", "share", *(["amount"] if money else []), "range", "verdict")
+        for column in table.columns[1:-1]:
             column.justify = "right"
         for client in self.clients:
-            paid = [] if self.cents is None else [f"{self.cents[client] // 100:,}.{self.cents[client] % 100:02}"]
+            paid = [] if self.cents is None else [_grouped(self.cents[client])]
             numbers = [f"{float(self.scores[client]):,.6g}", f"{float(self.shares[client]):.2%}", *paid]
-            table.add_row(Text(printable(client)), *numbers)
-        if self.negative:
-            table.caption = Text(f"negative: {', '.join(map(printable, self.negative))}")
+            table.add_row(Text(printable(client)), *numbers, self._range(client), self.verdicts.get(client, "–"))
+        table.caption = Text("\n".join(self.notes()), justify="left") if self.notes() else None
         return table
+
+    def _range(self, client: Client) -> str:
+        found, money = self.ranges.get(client), self.range_cents(client)
+        if found is None:
+            return "–"
+        low, high = map(_grouped, money) if money else (f"{share:.1%}" for share in found)
+        return f"{low} to {high}"
+
+    def notes(self) -> list[str]:
+        """Who is not paid and why, and what a payer must know, in sentences."""
+        said = {"idle": "Not paid, idle", "hurts": "Not paid, hurts", "cannot tell": ""}
+        notes = []
+        for verdict in ("idle", "hurts"):
+            if named := self.named(verdict):
+                notes.append(f"{said[verdict]}: {', '.join(map(printable, named))}.")
+        unpaid = [client for client in self.named("cannot tell") if not self.shares[client]]
+        if unpaid:
+            notes.append(f"Not paid, no score above 0: {', '.join(map(printable, unpaid))}.")
+        if self.forced:
+            notes.append("Forced: nothing says how much of this is luck.")
+        return notes
 
     def __rich__(self) -> "Table":
         return self.table()
@@ -143,88 +175,82 @@ def rewards(
     temperature: float = 1.0,
     floor: float | str | Fraction = 0,
     cap: float | str | Fraction = 1,
-    uncertainty: Uncertainty | None = None,
-    everyone: bool = False,
+    level: float = 0.90,
+    draws: int = 2000,
+    equal_pay_ties: bool = True,
+    force: bool = False,
 ) -> Rewards:
-    """Share out 1, or a budget, by a rule (see the table above).
+    """Share out 1, or a budget, by the rules above.
 
-    `by` pays for the "total", for the "mean" credit per round seen, or for that mean "evened" out over the rounds that
-    clients missed. A floor or cap of 0.1 is one tenth, not the double next to it.
+    `by` pays for the "total", the "mean" credit per round, or the "adjusted-mean", which does not depend on the rounds
+    that a client missed. A floor or cap of 0.1 is one tenth, not the double next to it.
 
     >>> from fedcoast import Assessment
     >>> scores = {"ann": 300, "bob": 100, "eve": -50}
-    >>> paid = rewards(Assessment("mine", scores, seen=dict.fromkeys(scores, 9)), budget="1000.01")
-    >>> paid.cents, paid.negative
-    ({'ann': 75001, 'bob': 25000, 'eve': 0}, ('eve',))
+    >>> paid = rewards(Assessment("mine", scores, seen=dict.fromkeys(scores, 9)), budget="1000.01", force=True)
+    >>> paid.cents
+    {'ann': 75001, 'bob': 25000, 'eve': 0}
     """
-    _check(rule, by, temperature, uncertainty)
+    _check(rule, by, temperature)
     bounds = {"floor": _share("floor", floor), "cap": _share("cap", cap)}
     total = None if budget is None else cents(budget)
-    scores = _pooled(_scores(assessment, by), uncertainty)
-    signs = _pooled(_scores(assessment, "total"), uncertainty) if by == "adjusted-mean" else scores
-    paid = [client for client in in_order(scores) if everyone or signs[client] > 0]
+    scores = _scores(assessment, by)
+    active = without(assessment, idle_clients(assessment))
+    of_totals = uncertainty(active, level, draws) if assessment.credits else None
+    luck = of_totals if by == "total" or of_totals is None else uncertainty(active, level, draws, by=by)
+    found = verdicts(assessment, of_totals)
+    _check_certain(assessment, luck, force)
+    signs = {client: assessment.scores[client] for client in scores}
+    paid = [client for client in in_order(scores) if signs[client] > 0 and found[client] not in ("idle", "hurts")]
     if not paid:
         raise BadSetting(
-            f"nobody to reward: none of the {len(scores)} clients has a score above 0. Nothing was earned;"
-            " everyone=True (--everyone) with the rule rank or softmax shares it out all the same"
+            f"nobody to reward: none of the {len(scores)} clients has a score above 0 without being idle or hurting."
+            " Nothing was earned; sharing it equally is a decision for people"
         )
+    known = luck is not None and not luck.note and len(luck.unknown) < len(luck.clients)
+    if luck is not None and known and equal_pay_ties:
+        scores = scores | fair_scores(scores, paid, luck)
     earned = split(_weights([scores[client] for client in paid], rule, temperature), **bounds)
     shares = dict.fromkeys(in_order(scores), Fraction(0)) | dict(zip(paid, earned, strict=True))
     best_first = _best_first(shares, scores)
+    ranges = share_ranges(shares, paid, luck, rule, temperature, bounds) if luck is not None and known else {}
     return Rewards(
         method=assessment.method,
         rule=rule,
-        options=_options(rule, by, temperature, bounds, uncertainty, everyone),
+        options=_options(rule, by, temperature, bounds, level if known and equal_pay_ties else None),
         scores=scores,
         shares=shares,
-        negative=tuple(client for client in in_order(scores) if signs[client] < 0),
+        verdicts=found,
+        ranges={client: ranges.get(client, (0.0, 0.0) if known else None) for client in shares},
         budget=total,
         cents=None
         if total is None
         else dict(zip(best_first, apportion([shares[client] for client in best_first], total), strict=True)),
+        forced=not known or len(scores) == 1,
     )
 
 
-def cents(budget: str | int | Decimal) -> int:
-    """A budget in cents, exactly.
-
-    >>> cents("100000"), cents("0.07"), cents(Decimal("12.5"))
-    (10000000, 7, 1250)
-    """
-    wanted = "budget must be an amount with at most two decimals, such as 100000 or 99.95"
-    if isinstance(budget, bool) or not isinstance(budget, str | int | Decimal):
-        raise BadSetting(f"{wanted}, as text, an integer or a Decimal; got {budget!r}")
-    try:
-        value = Decimal(budget)
-    except InvalidOperation:
-        raise BadSetting(f"{wanted}; got {budget!r}") from None
-    _, digits, exponent = value.as_tuple()
-    too_fine = isinstance(exponent, int) and exponent < -2 and any(digits[exponent + 2 :])
-    if not value.is_finite() or too_fine or not 0 <= value <= MOST_CENTS // 100:
-        raise BadSetting(f"{wanted}, from 0 to {amount(MOST_CENTS)}; got {str(budget)!r}")
-    return int(value * 100)
-
-
-def amount(number_of_cents: int) -> str:
-    """Cents as people write them.
-
-    >>> amount(1234507)
-    '12345.07'
-    """
-    return f"{number_of_cents // 100}.{number_of_cents % 100:02}"
-
-
-def _check(rule: Rule, by: By, temperature: float, uncertainty: Uncertainty | None) -> None:
+def _check(rule: Rule, by: By, temperature: float) -> None:
     if rule not in ("proportional", "softmax", "rank"):
         raise BadSetting(f"rule must be 'proportional', 'softmax' or 'rank'; got {rule!r}")
     if by not in get_args(By):
         raise BadSetting(f"by must be 'total', 'mean' or 'adjusted-mean', the number that is paid for; got {by!r}")
     if isinstance(temperature, bool) or not isinstance(temperature, int | float) or not temperature > 0:
         raise BadSetting(f"temperature must be a number above 0; got {temperature!r}")
-    if uncertainty is not None and uncertainty.by != by:
-        raise BadSetting(f"the certainty ranks by {uncertainty.by}, the rewards pay by {by}; ask for the same")
-    if uncertainty is not None and not uncertainty.groups:
-        raise BadSetting(f"nobody can be told apart or not yet, so nobody can be paid alike ({uncertainty.note})")
+
+
+def _check_certain(assessment: Assessment, luck: Uncertainty | None, force: bool) -> None:
+    """Refuse to pay where nothing is certain, unless forced to."""
+    if force:
+        return
+    hint = "; force=True (--force) pays all the same"
+    if len(assessment.clients) == 1:
+        raise BadSetting(f"one client cannot be compared with anybody, so its score earns no payment{hint}")
+    if luck is None or luck.note:
+        reason = "the answer has no credits by round" if luck is None else luck.note
+        raise BadSetting(f"too uncertain to pay for: {reason}{hint}")
+    if len(luck.unknown) == len(luck.clients):
+        raise BadSetting(f"too uncertain to pay for: no client took part in enough rounds to have a range{hint}")
 
 
 def _share(option: str, value: float | str | Fraction) -> Fraction:
@@ -238,7 +264,7 @@ def _share(option: str, value: float | str | Fraction) -> Fraction:
 
 
 def _scores(assessment: Assessment, by: By) -> dict[Client, Fraction]:
-    """The exact scores; a client that was never seen has 0."""
+    """The exact scores; a client without a scored round has 0."""
     for client in assessment.clients:
         if not math.isfinite(assessment.scores[client]):
             raise BadSetting(f"scores must be finite to be paid for; client {client!r} has {assessment.scores[client]}")
@@ -251,26 +277,15 @@ def _scores(assessment: Assessment, by: By) -> dict[Client, Fraction]:
 def _adjusted(assessment: Assessment) -> dict[Client, Fraction]:
     if not assessment.additive:
         raise BadSetting(
-            f"the scores of {assessment.method} are no sums of credits, so that nothing can be evened out; pay for"
-            " the total"
+            f"the scores of {assessment.method} are not sums of credits, so they cannot be adjusted for missed rounds;"
+            " pay for the total"
         )
     if assessment.strangers:
         raise BadSetting(
-            "some clients never met in any round, not even through others: nothing says what one is worth beside"
-            " another. Pay for the total or the mean, or pay those that met apart"
+            "some clients share no rounds, even indirectly, and cannot be compared. Pay for the total or the mean, or"
+            " pay the connected clients apart"
         )
     return {client: Fraction(0 if math.isnan(level) else level) for client, level in assessment.evened.items()}
-
-
-def _pooled(scores: dict[Client, Fraction], uncertainty: Uncertainty | None) -> dict[Client, Fraction]:
-    if uncertainty is None:
-        return scores
-    if set(uncertainty.clients) != set(scores):
-        raise BadSetting("the certainty is about other clients than the assessment; make it from the same one")
-    pooled = dict(scores)
-    for group in uncertainty.groups:
-        pooled |= dict.fromkeys(group, sum((scores[client] for client in group), Fraction(0)) / len(group))
-    return pooled
 
 
 def _best_first(shares: Mapping[Client, Fraction], scores: Mapping[Client, Fraction]) -> tuple[Client, ...]:
@@ -283,15 +298,14 @@ def _weights(scores: list[Fraction], rule: Rule, temperature: float) -> list[Fra
     return by_rank(scores) if rule == "rank" else proportional(scores)
 
 
+def _grouped(number_of_cents: int) -> str:
+    return f"{number_of_cents // 100:,}.{number_of_cents % 100:02}"
+
+
 def _options(
-    rule: Rule,
-    by: By,
-    temperature: float,
-    bounds: Mapping[str, Fraction],
-    uncertainty: Uncertainty | None,
-    everyone: bool,
+    rule: Rule, by: By, temperature: float, bounds: Mapping[str, Fraction], level: float | None
 ) -> dict[str, Any]:
-    options: dict[str, Any] = {"by": by, **{name: str(bound) for name, bound in bounds.items()}, "everyone": everyone}
+    options: dict[str, Any] = {"by": by, **{name: str(bound) for name, bound in bounds.items()}}
     if rule == "softmax":
         options["temperature"] = temperature if math.isfinite(temperature) else str(temperature)
-    return options | {"equal_pay_ties": None if uncertainty is None else uncertainty.level}
+    return options | {"equal_pay_ties": level}

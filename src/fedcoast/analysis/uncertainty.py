@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 FORMAT = "fedcoast-uncertainty"
 VERSION = 1
 
+METHOD_MARGIN = 1.0
+"""How many times wider than the luck of the rounds a range has to be, so that it also holds the error of the method.
+
+Every range, rank and probability uses it (`uncertainty(margin=…)`). 1.0 takes the method to be without error.
+"""
+
 By = Literal["total", "mean", "adjusted-mean"]
 Interval = tuple[float, float]
 
@@ -39,7 +45,11 @@ class Uncertainty:
                       selected more often; or the "adjusted-mean", which does not reward the choice of rounds either
     intervals         of the totals, `mean_intervals` of the means, `adjusted_intervals` of the adjusted means; None for
                       a client with too few rounds, or (adjusted) one that shared too few rounds with the others
-    rank_intervals    the best and the worst rank a client may really have
+    joint_intervals   of the totals, for all clients at once: with probability `level` not one is wrong. Verdicts and
+                      reports use these
+    reach             how far apart the ranked values of two clients must be to tell them apart, all pairs at once:
+                      `reach_factor` standard deviations of their difference
+    rank_intervals    the best and the worst rank a client may really have, by `reach`
     prob_above        prob_above[i, j] is the probability that clients[i] really is above clients[j]; NaN if unknown
     groups            runs of the ranking: whoever cannot be told apart is in the same one; clients without an
                       interval are in none
@@ -47,6 +57,7 @@ class Uncertainty:
                       they are, infinity where they do not differ, None where nothing is known
     coverage          the share of the `rounds` valued that a client was seen in
     block             how many neighbouring rounds were drawn together
+    rounds_needed     how many scored rounds the ranges need
     note              why nobody has an interval, if so
     """
 
@@ -58,14 +69,19 @@ class Uncertainty:
     intervals: Mapping[Client, Interval | None]
     mean_intervals: Mapping[Client, Interval | None]
     adjusted_intervals: Mapping[Client, Interval | None]
+    joint_intervals: Mapping[Client, Interval | None]
     rank_intervals: Mapping[Client, tuple[int, int]]
+    reach: Floats = field(repr=False, compare=False)
+    reach_factor: float
     prob_above: Floats = field(repr=False, compare=False)
     groups: tuple[tuple[Client, ...], ...]
     rounds_to_settle: Mapping[tuple[Client, Client], float | None]
     coverage: Mapping[Client, float]
     rounds: int
     block: int
+    rounds_needed: int = 0
     note: str = ""
+    luck: Floats = field(default_factory=lambda: np.empty((0, 0)), repr=False, compare=False)  # draws, by client
 
     @property
     def of_values(self) -> Mapping[Client, Interval | None]:
@@ -95,6 +111,7 @@ class Uncertainty:
                 "intervals": [self.intervals[client] for client in self.clients],
                 "mean_intervals": [self.mean_intervals[client] for client in self.clients],
                 "adjusted_intervals": [self.adjusted_intervals[client] for client in self.clients],
+                "joint_intervals": [self.joint_intervals[client] for client in self.clients],
                 "rank_intervals": [self.rank_intervals[client] for client in self.clients],
                 "coverage": [self.coverage[client] for client in self.clients],
                 "groups": [[places[client] for client in group] for group in self.groups],
@@ -139,7 +156,12 @@ class Uncertainty:
 
 
 def uncertainty(
-    assessment: Assessment, level: float = 0.90, draws: int = 2000, seed: int = 0, by: By = "total"
+    assessment: Assessment,
+    level: float = 0.90,
+    draws: int = 2000,
+    seed: int = 0,
+    by: By = "total",
+    margin: float = METHOD_MARGIN,
 ) -> Uncertainty:
     """How sure an assessment is, from its credits per round (see `formulas.bootstrap`).
 
@@ -160,17 +182,23 @@ def uncertainty(
     per_round = 1 / np.maximum([assessment.seen[client] for client in ranking], 1)
     block = bootstrap.block_length(len(numbers), reach)
     note = _why_not(assessment, len(numbers), block)
-    of_total = np.full((draws, len(ranking)), np.nan) if note else bootstrap.deviations(table, reach, draws, seed)
+    nothing = np.full((draws, len(ranking)), np.nan)
+    of_total = nothing if note else margin * bootstrap.deviations(table, reach, draws, seed)
     uneven = assessment.missed and not note
-    of_level = bootstrap.deviations(table, reach, draws, seed, evenly=True) if uneven else of_total * per_round
+    of_level = of_total * per_round
+    if uneven:
+        of_level = margin * bootstrap.deviations(table, reach, draws, seed, evenly=True)
     evened, half = assessment.evened, bootstrap.half_widths(of_total, level)
     levels = np.nan_to_num([evened[client] for client in ranking])
     values = {"total": scores, "mean": scores * per_round, "adjusted-mean": levels}[by]
     luck = {"total": of_total, "mean": of_total * per_round, "adjusted-mean": of_level}[by]
     chances = rank_inference.above(values, luck)
     chances.setflags(write=False)
-    apart = rank_inference.told_apart(chances, level)
-    ranks = rank_inference.rank_intervals(values, luck, level)
+    needed, factor = rank_inference.joint_reach(luck, level)
+    needed.setflags(write=False)
+    apart = np.abs(values[:, None] - values) > needed
+    ranks = rank_inference.rank_bounds(values, needed)
+    pair_level = 1 - (1 - level) / max(1, len(ranking) * (len(ranking) - 1) // 2)
     return Uncertainty(
         method=assessment.method,
         level=level,
@@ -180,14 +208,19 @@ def uncertainty(
         intervals=_intervals(ranking, scores, half),
         mean_intervals=_intervals(ranking, scores * per_round, half * per_round),
         adjusted_intervals=_intervals(ranking, levels, bootstrap.half_widths(of_level, level)),
+        joint_intervals=_intervals(ranking, scores, bootstrap.joint_half_widths(of_total, level)),
+        reach=needed,
+        reach_factor=factor,
         rank_intervals={client: (int(best), int(worst)) for client, (best, worst) in zip(ranking, ranks, strict=True)},
         prob_above=chances,
         groups=_groups(ranking, apart, ~np.isnan(luck[0])),
-        rounds_to_settle=_rounds_to_settle(ranking, values, luck, apart, len(numbers), level),
+        rounds_to_settle=_rounds_to_settle(ranking, values, luck, apart, len(numbers), pair_level),
         coverage={client: assessment.seen[client] / max(1, len(numbers)) for client in ranking},
         rounds=len(numbers),
         block=block,
+        rounds_needed=bootstrap.BLOCKS * block if assessment.additive else 0,
         note=note,
+        luck=luck,
     )
 
 
@@ -226,9 +259,9 @@ def _reach(assessment: Assessment) -> int:
 def _why_not(assessment: Assessment, rounds: int, block: int) -> str:
     """Why no client has an interval; empty if some may."""
     if not assessment.additive:
-        return f"no intervals: the scores of {assessment.method} are no sums of its credits"
+        return f"no intervals: the scores of {assessment.method} are not sums of its credits"
     if rounds < bootstrap.BLOCKS * block:
-        return f"no intervals: they need {bootstrap.BLOCKS * block} valued rounds or more; there are {rounds}"
+        return f"no intervals: they need {bootstrap.BLOCKS * block} scored rounds or more; there are {rounds}"
     return ""
 
 

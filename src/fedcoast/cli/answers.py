@@ -10,12 +10,15 @@ from rich.text import Text
 
 from fedcoast import Assessment, CoAst, Recorder, read_about, replay
 from fedcoast.analysis.health import health_of
+from fedcoast.analysis.uncertainty import uncertainty
+from fedcoast.analysis.verdicts import blind_spots, too_early, verdicts
 from fedcoast.cli.coast_options import CoAstOptions, takes_coast_options
 from fedcoast.cli.run_checks import FAILED, chain_holds
 from fedcoast.cli.screen import out, progress
 from fedcoast.errors import Client
 from fedcoast.integrations.ray import assess_on_ray
 from fedcoast.methods.text import printable
+from fedcoast.reports.answer_table import answer_table
 from fedcoast.rounds.round import Policy
 from fedcoast.rounds.unmoved import Shares
 from fedcoast.stats.ranking import spearman
@@ -85,24 +88,25 @@ def import_(
     typer.echo(f"{count} rounds recorded in {printable(folder)}")
 
 
-def show(assessment: Assessment, truth: Mapping[Client, float] | None) -> None:
-    """Print an answer for people."""
+def show(assessment: Assessment, truth: Mapping[Client, float] | None, level: float = 0.90) -> None:
+    """Print an answer for people: what is certain first, then the ranking."""
     screen = out()
+    found = uncertainty(assessment, level=level) if assessment.credits else None
+    print_sentence(too_early(assessment, found))
     if not assessment.credits:
         waiting = ", ".join(map(str, assessment.pending)) or "none"
-        screen.print(
-            f"No round has a final credit yet: each needs {assessment.settings['horizon']} rounds after it. "
-            f"Waiting: {waiting}."
-        )
+        screen.print(f"A round is scored {assessment.settings.get('horizon', 0)} rounds later. Waiting: {waiting}.")
         return
     everyone = truth is not None and set(truth) == set(assessment.clients)
-    screen.print(assessment.table(truth if everyone else None))
-    if truth is not None and everyone:
-        level = assessment.evened
-        evened = f", evened {spearman([*truth.values()], [level[client] for client in truth]):+.2f}"
+    screen.print(answer_table(assessment, found, verdicts(assessment, found), truth if everyone else None))
+    for sentence in blind_spots(assessment, found):
+        print_sentence(sentence)
+    if truth is not None and everyone and len(truth) > 1:
+        level_of = assessment.evened
+        adjusted = f", adjusted means {spearman([*truth.values()], [level_of[client] for client in truth]):+.2f}"
         screen.print(
             f"Agreement with the planted order (Spearman): {assessment.spearman(truth):+.2f}"
-            + (evened if assessment.uneven else "")
+            + (adjusted if assessment.uneven else "")
         )
 
 

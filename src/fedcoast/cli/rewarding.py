@@ -7,8 +7,9 @@ import typer
 
 from fedcoast import Assessment, BadFile, CoAst, replay
 from fedcoast.analysis import rewards as rules
+from fedcoast.analysis.money import amount, cents
 from fedcoast.analysis.rewards import Rule
-from fedcoast.analysis.uncertainty import By, uncertainty
+from fedcoast.analysis.uncertainty import By
 from fedcoast.cli.answers import TOO_FEW_ROUNDS, Run, show
 from fedcoast.cli.coast_options import CoAstOptions, takes_coast_options
 from fedcoast.cli.run_checks import FAILED, chain_holds
@@ -30,34 +31,33 @@ def rewards(
     temperature: Annotated[float, typer.Option(help="Of softmax: small pays the best, large pays all equally.")] = 1.0,
     floor: Annotated[float, typer.Option(help="The least share of a client that gets something.")] = 0,
     cap: Annotated[float, typer.Option(help="The largest share of a client.")] = 1,
-    equal_pay_ties: Annotated[
-        bool, typer.Option("--equal-pay-ties", help="Pay alike who cannot be told apart.")
-    ] = False,
-    level: Annotated[float, typer.Option(help="Confidence of --equal-pay-ties.")] = 0.90,
-    everyone: Annotated[bool, typer.Option("--everyone", help="Let clients at or below 0 take part.")] = False,
+    equal_pay_ties: Annotated[bool, typer.Option(help="Pay clients equally that cannot be told apart.")] = True,
+    level: Annotated[float, typer.Option(help="Confidence of verdicts, ties and ranges.")] = 0.90,
+    force: Annotated[bool, typer.Option("--force", help="Pay although too little is certain.")] = False,
     coast: CoAstOptions,
     json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="A row a client, as CSV.")] = False,
 ) -> None:
-    """Share out a budget by what the clients contributed; negative contributors get nothing and are named.
+    """Share out a budget by what the clients contributed. Idle and hurting clients are never paid, and are named.
 
     RUN is a recorded run, a folder of checkpoints, or an answer of `fedcoast assess --json` or `--csv`.
     """
-    total = None if budget is None else rules.cents(budget)  # before a long replay, not after
+    total = None if budget is None else cents(budget)  # before a long replay, not after
     assessment = answer(run, coast)
     if not assessment.credits and run.is_dir():
         show(assessment, None)
         raise typer.Exit(TOO_FEW_ROUNDS)
     paid = rules.rewards(
         assessment,
-        budget=None if total is None else rules.amount(total),
+        budget=None if total is None else amount(total),
         rule=rule,
         by=by,
         temperature=temperature,
         floor=floor,
         cap=cap,
-        uncertainty=uncertainty(assessment, level=level, by=by) if equal_pay_ties else None,
-        everyone=everyone,
+        level=level,
+        equal_pay_ties=equal_pay_ties,
+        force=force,
     )
     if json or csv:
         typer.echo(paid.to_json() if json else paid.to_csv(), nl=json)

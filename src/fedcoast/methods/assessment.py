@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 FORMAT = "fedcoast-assessment"
 VERSION = 1
+_UNCHANGED = "unchanged:"  # before the credit of a client that returned the model it was sent
 _COLUMNS = ["client", "type", "rank", "score", "mean", "seen", "quarantined", "method", "settings"]
 
 
@@ -34,7 +35,9 @@ class Assessment:
     `scores` maps each client to its total, `credits` each valued round to the credit of everyone who took part
     in it, `seen` each client to the number of rounds its score counts. `pending` are the rounds whose
     credit is not final, because their future is not known yet. `quarantined` says whose upload was left out,
-    in which round and why. A client that is only in pending or quarantined rounds has score 0, seen in 0.
+    in which round and why,
+    `unchanged` who returned the model it was sent. A client that is only in pending or quarantined rounds has score
+    0, seen in 0.
     """
 
     method: str
@@ -44,6 +47,7 @@ class Assessment:
     seen: Mapping[Client, int] = field(default_factory=dict)
     quarantined: Mapping[int, Mapping[Client, str]] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    unchanged: Mapping[int, tuple[Client, ...]] = field(default_factory=dict)
 
     @property
     def clients(self) -> tuple[Client, ...]:
@@ -54,6 +58,12 @@ class Assessment:
         """The valued rounds that the scores count: a setting may leave out a warm-up, or all but the last ones."""
         numbers, chosen = tuple(self.credits), self.settings.get("score_rounds")
         return numbers[slice(*chosen)] if _is_range(chosen) else numbers
+
+    @property
+    def zero_is_idle(self) -> bool:
+        """Whether a client that does nothing scores 0: CoAst in all readings but those that leave the baseline on."""
+        compares_updates = self.settings.get("signal") in ("ballot", "update")
+        return self.method == "coast" and (compares_updates or self.settings.get("baseline") == "idle")
 
     @property
     def mean(self) -> dict[Client, float]:
@@ -128,6 +138,7 @@ class Assessment:
 
     def to_json(self) -> str:
         clients, mean, ranks = self.clients, self.mean, self.ranks
+        returned = {str(number): [client in of for client in clients] for number, of in self.unchanged.items()}
         return json.dumps(
             {
                 "format": FORMAT,
@@ -144,6 +155,7 @@ class Assessment:
                 "quarantined": {
                     str(number): [of.get(client) for client in clients] for number, of in self.quarantined.items()
                 },
+                **({"unchanged": returned} if returned else {}),
             },
             indent=1,
             allow_nan=False,
@@ -164,6 +176,10 @@ class Assessment:
                 pending=tuple(data["pending"]),
                 credits={int(n): _present(clients, row) for n, row in data["credits"].items()},
                 quarantined={int(n): _present(clients, row) for n, row in data["quarantined"].items()},
+                unchanged={
+                    int(n): tuple(client for client, returned in zip(clients, row, strict=True) if returned)
+                    for n, row in data.get("unchanged", {}).items()
+                },
             )
             return _checked(answer)
         except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
@@ -196,6 +212,8 @@ class Assessment:
         if client in self.quarantined.get(number, {}):
             return f"quarantined: {self.quarantined[number][client]}"
         credit = self.credits.get(number, {}).get(client)
+        if client in self.unchanged.get(number, ()):
+            return _UNCHANGED if credit is None else f"{_UNCHANGED} {credit!r}"
         return "" if credit is None else repr(credit)
 
     @classmethod
@@ -212,10 +230,14 @@ class Assessment:
             scores, seen = {}, {}
             given: dict[int, dict[Client, float]] = {int(head[1]): {} for head in heads if head[-1] != "pending"}
             reasons: dict[int, dict[Client, str]] = {}
+            returned: dict[int, tuple[Client, ...]] = {}
             for row in rows[1:]:
                 client: Client = int(row[0].removeprefix("'")) if row[1] == "int" else row[0].removeprefix("'")
                 scores[client], seen[client] = _number(row[3]), int(row[5])
                 for head, cell in zip(heads, row[len(_COLUMNS) :], strict=True):
+                    if cell.startswith(_UNCHANGED):
+                        returned[int(head[1])] = (*returned.get(int(head[1]), ()), client)
+                        cell = cell.removeprefix(_UNCHANGED).strip()
                     if cell.startswith("quarantined: "):
                         reasons.setdefault(int(head[1]), {})[client] = cell.removeprefix("quarantined: ")
                     elif cell:
@@ -228,6 +250,7 @@ class Assessment:
                 pending=tuple(int(head[1]) for head in heads if head[-1] == "pending"),
                 credits=given,
                 quarantined=reasons,
+                unchanged={number: in_order(of) for number, of in sorted(returned.items())},
             )
             return _checked(answer)
         except (ValueError, IndexError, AttributeError) as error:

@@ -11,6 +11,7 @@ from fedcoast.methods.ledger import Credits, Ledger, totals
 from fedcoast.rounds.arrays import Array, read
 from fedcoast.rounds.round import Policy, Round, check_policy
 from fedcoast.rounds.schema import ModelSchema
+from fedcoast.rounds.unchanged import noting_unchanged
 from fedcoast.storage.old_settings import translated
 from fedcoast.storage.tensors import read_tensors, write_tensors
 
@@ -67,8 +68,10 @@ class Assessor(ABC):
                 raise BadRound(f"round {round.number}: the model changed its layers: {change}; start a new assessor")
             schema = self._schema  # in the order of the first round, whatever order this one came in
         quarantined: dict[Client, str] = {}
-        credits = self._take(round, schema, round.uploads(schema, self.bad_uploads, quarantined))
-        self._ledger.enter(round.number, round.clients, quarantined, credits)
+        unchanged: list[Client] = []
+        uploads = round.uploads(schema, self.bad_uploads, quarantined)
+        credits = self._take(round, schema, noting_unchanged(round.start, schema, uploads, unchanged))
+        self._ledger.enter(round.number, round.clients, quarantined, credits, unchanged)
         self._schema = schema
         self.last_round = round.number
 
@@ -103,6 +106,7 @@ class Assessor(ABC):
             seen=seen,
             quarantined={number: dict(names) for number, names in self._ledger.quarantined.items()},
             settings=self._all_settings(),
+            unchanged={number: tuple(of) for number, of in self._ledger.unchanged.items()},
         )
 
     def _credits(self) -> Credits:

@@ -15,6 +15,7 @@ class Ledger:
     def __init__(self) -> None:
         self.credits: Credits = {}
         self.quarantined: dict[int, dict[Client, str]] = {}
+        self.unchanged: dict[int, list[Client]] = {}  # clients that returned the model they were sent
         self._met: set[Client] = set()
 
     @property
@@ -23,16 +24,25 @@ class Ledger:
         return in_order(self._met)
 
     def enter(
-        self, number: int, answered: Iterable[Client], quarantined: Mapping[Client, str], credits: Credits
+        self,
+        number: int,
+        answered: Iterable[Client],
+        quarantined: Mapping[Client, str],
+        credits: Credits,
+        unchanged: Iterable[Client] = (),
     ) -> None:
         """Note one observed round, and the credits it made final."""
         self._met.update(answered, quarantined)
         if quarantined:
             self.quarantined[number] = dict(quarantined)
+        if returned := list(unchanged):
+            self.unchanged[number] = returned
         self.credits.update(credits)
 
     def to_json(self) -> dict[str, Any]:
+        returned = [[number, [client_to_json(c) for c in of]] for number, of in self.unchanged.items()]
         return {
+            **({"unchanged": returned} if returned else {}),
             "credits": _rows(self.credits),
             "quarantined": _rows(self.quarantined),
             "met": [client_to_json(client) for client in self.clients],
@@ -43,6 +53,8 @@ class Ledger:
         ledger = cls()
         ledger.credits = _table(data["credits"])
         ledger.quarantined = _table(data["quarantined"])
+        rows = data.get("unchanged", [])  # absent where nobody did, and from earlier versions
+        ledger.unchanged = {number: [client_from_json(client) for client in of] for number, of in rows}
         ledger._met = {client_from_json(client) for client in data["met"]}
         return ledger
 

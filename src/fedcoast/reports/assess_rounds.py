@@ -63,6 +63,7 @@ def build_report(
     budget: str | None = None,
     rule: Rule = "proportional",
     by: By = "total",
+    force: bool = False,
     truth: Mapping[Client, float] | None = None,
     **details: Any,
 ) -> ReportData:
@@ -76,14 +77,18 @@ def build_report(
         assessment,
         uncertainty=uncertainty(assessment, level, draws) if assessment.credits else None,
         layers=assessor.by_layer() if isinstance(assessor, LayeredCoAst) else None,
-        rewards=_earned(assessment, budget, rule, by),
+        rewards=_earned(assessment, budget, rule, by, level=level, draws=draws, force=force),
         truth=truth if everyone else None,
         **details,
     )
     return replace(data, options={"level": level, "draws": draws, "budget": budget, "rule": rule, "by": by})
 
 
-def _earned(assessment: Assessment, budget: str | None, rule: Rule, by: By) -> Rewards | None:
-    if budget is None and not any(score > 0 for score in assessment.scores.values()):
+def _earned(assessment: Assessment, budget: str | None, rule: Rule, by: By, **options: Any) -> Rewards | None:
+    """Shares, where they are asked for or certain enough to show."""
+    try:
+        return rewards(assessment, budget, rule, by=by, **options)
+    except BadSetting:
+        if budget is not None:
+            raise
         return None
-    return rewards(assessment, budget, rule, by=by)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcoast.analysis.rewards import amount
+from fedcoast.analysis.money import amount
 from fedcoast.errors import BadFile, BadSetting
 from fedcoast.methods.text import csv_row
 from fedcoast.reports import health

@@ -20,6 +20,7 @@ CARD = Colour("#f5f7fa", "#1a202b")  # what lies on the paper
 ACCENT = Colour("#2a54c4", "#94b3ff")  # what can be clicked
 UP = Colour("#2068ad", "#6db0f2")  # helps, above
 DOWN = Colour("#b4540a", "#f2a159")  # hurts, below
+IDLE = Colour("#7a4b8f", "#cfa2e6")  # returned the model unchanged
 HIGH = Colour("#63a4e4", "#1d5c9b")  # the ends of a scale, on which numbers can be read
 LOW = Colour("#ee9d58", "#97470f")
 ZERO = Colour("#f1f2f4", "#252d3a")  # neither, in the middle of it
@@ -34,6 +35,7 @@ NAMED = {
     "accent": ACCENT,
     "up": UP,
     "down": DOWN,
+    "idle": IDLE,
     "high": HIGH,
     "low": LOW,
     "zero": ZERO,

@@ -7,13 +7,14 @@ import math
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from fedcoast.analysis.rewards import Rewards, amount
+from fedcoast.analysis.money import amount
+from fedcoast.analysis.rewards import Rewards
 from fedcoast.reports.report_data import ClientSummary, ReportData
 
 Passage = tuple[str | ClientSummary, ...]
 
 _MOST_NAMED = 8
-VERDICTS = {"helps": "helps", "hurts": "hurts", "unclear": "cannot be told", None: "–"}
+VERDICTS = {"helps": "helps", "hurts": "hurts", "idle": "idle", "cannot tell": "cannot tell", None: "–"}
 
 
 def isolated(text: str) -> str:
@@ -119,25 +120,48 @@ def listed(summaries: Sequence[ClientSummary], most: int = _MOST_NAMED) -> Passa
 
 
 def findings(report: ReportData) -> list[Passage]:
-    """The answer in a few sentences."""
+    """The answer in a few sentences. Nothing is claimed that the ranges do not bear out."""
     if not report.rounds:
-        waiting = f" Waiting: {rounds(report.pending)}." if report.pending else ""
-        return [("No round has a final credit yet: each needs to be seen from the rounds after it." + waiting,)]
-    sentences: list[Passage] = [_extremes(report)]
-    helps, hurts, unclear = (report.of(verdict) for verdict in ("helps", "hurts", "unclear"))
-    if helps or hurts or unclear:
-        sure = f"each with {percent(report.level)} confidence"
-        if helps:
-            sentences.append((f"{several(len(helps), 'client')} did better than doing nothing, {sure}.",))
-        if hurts:
-            sentences.append((f"Worse than doing nothing, {sure}: ", *listed(hurts, 4), "."))
-        if unclear:
-            sentences.append(("Not to be told from a client that does nothing: ", *listed(unclear, 4), "."))
-    if report.range_note:
-        sentences.append((f"{report.range_note[0].upper()}{report.range_note[1:]}.",))
+        return [(report.too_early,)] if report.too_early else [("No round has been scored yet.",)]
+    sentences: list[Passage] = [(report.too_early,)] if report.too_early else _claims(report)
+    helps, hurts, idle, open_ = (report.of(verdict) for verdict in ("helps", "hurts", "idle", "cannot tell"))
+    sure = f"with {percent(report.level)} confidence for all of them together"
+    if helps:
+        sentences.append((f"{several(len(helps), 'client')} {_verb(helps, 'helps', 'help')}, {sure}: ",))
+        sentences[-1] = (*sentences[-1], *listed(helps, 6), ".")
+    if hurts:
+        sentences.append((f"{several(len(hurts), 'client')} {_verb(hurts, 'hurts', 'hurt')}: ", *listed(hurts, 6), "."))
+    if idle:
+        returned = f"{_verb(idle, 'is', 'are')} idle and returned the model unchanged in most rounds: "
+        sentences.append((f"{several(len(idle), 'client')} {returned}", *listed(idle, 6), "."))
+    if open_ and not report.too_early:
+        sentences.append(("For ", *listed(open_, 4), " the rounds do not tell whether they help."))
+    sentences += [(text,) for text in report.blind_spots]
     if report.pending:
-        sentences.append((f"Not final yet: {rounds(report.pending)}.",))
+        has = "has" if len(report.pending) == 1 else "have"
+        sentences.append((f"{rounds(report.pending).capitalize()} {has} no score: a score needs later rounds.",))
     return sentences
+
+
+def _verb(clients: Sequence[ClientSummary], one: str, many: str) -> str:
+    return one if len(clients) == 1 else many
+
+
+def _claims(report: ReportData) -> list[Passage]:
+    """Who contributed most and least, where no other client can have that place."""
+    count = len(report.summaries)
+    if count < 2 or report.summaries[0].score == report.summaries[-1].score:
+        return []
+    first, last = report.summaries[0], report.summaries[-1]
+    claims: list[Passage] = []
+    if first.ranks == (1, 1):
+        claims.append((first, " contributed most."))
+    elif first.ranks is not None:
+        rivals = [summary for summary in report.summaries if summary.ranks and summary.ranks[0] == 1]
+        claims.append(("First place is open between ", *listed(rivals, 4), "."))
+    if last.ranks == (count, count):
+        claims.append((last, " contributed least."))
+    return claims
 
 
 def about(report: ReportData) -> str:
@@ -153,31 +177,16 @@ def about(report: ReportData) -> str:
     )
 
 
-def _extremes(report: ReportData) -> Passage:
-    first, last = report.summaries[0], report.summaries[-1]
-    if len(report.summaries) == 1 or first.score == last.score:
-        return (
-            ("All clients have the same score.",)
-            if len(report.summaries) > 1
-            else ("There is one client: ", first, ".")
-        )
-    rivals = [summary for summary in report.summaries[1:] if summary.ranks and summary.ranks[0] == 1]
-    range_note: Passage = (" (the first place could also be that of ", *listed(rivals, 3), ")") if rivals else ()
-    return ("Most was contributed by ", first, *range_note, ", least by ", last, ".")
-
-
 def settling(report: ReportData) -> Passage:
     """Who cannot be told apart, and what it would take."""
     ties = [sorted(group) for group in report.groups if len(group) > 1]
     if not ties:
         return ("Any two clients can be told apart.",)
     if len(report.groups) == 1:
-        passage: list[str | ClientSummary] = [
-            "Nowhere can the ranking be cut so that all above are surely above all below."
-        ]
+        passage: list[str | ClientSummary] = ["No clear split exists anywhere in the ranking."]
     else:
-        passage = [f"The ranking falls into {len(report.groups):,} groups. Everyone is surely above all later groups;"]
-        passage.append(" within a group not everyone can be told apart: ")
+        passage = [f"The ranking splits into {len(report.groups):,} groups: every client is above all later groups,"]
+        passage.append(f" with {percent(report.level)} confidence. Not all clients of a group can be told apart: ")
         for place, tie in enumerate(ties[:_MOST_NAMED]):
             passage += ["; " if place else "", *_group([report.summaries[p] for p in tie])]
         passage.append("; …." if len(ties) > _MOST_NAMED else ".")
@@ -195,7 +204,7 @@ def _patience(report: ReportData) -> str:
     needed = [more for more in report.rounds_to_settle if more]
     near = [more for more in needed if more <= 10 * len(report.rounds)]
     if not near:
-        return " Even many more rounds would hardly change that." if needed else ""
+        return " Many more rounds would hardly change that." if needed else ""
     about = f" About {several(math.ceil(max(near)), 'more round')} like these would tell"
     return f"{about} {'all' if len(near) == len(needed) else 'some'} neighbours apart."
 
@@ -227,7 +236,7 @@ def rule(rewards: Rewards) -> str:
     options = rewards.options
     per_round = {"mean": "per round", "adjusted-mean": "per round, adjusted for absences"}
     parts = [by, per_round.get(options.get("by", ""), "")]
-    parts.append("also to those at or below zero" if options.get("everyone") else "to clients above zero alone")
+    parts.append("to clients above zero that neither hurt nor are idle")
     parts.append("equally to clients that cannot be told apart" if options.get("equal_pay_ties") else "")
     parts.append(f"nobody below a share of {options['floor']}" if options.get("floor", "0") != "0" else "")
     parts.append(f"nobody above a share of {options['cap']}" if options.get("cap", "1") != "1" else "")

@@ -11,14 +11,15 @@ import numpy as np
 from fedcoast.reports import heatmaps
 from fedcoast.reports import plot_base as plot_base
 from fedcoast.reports.overview import Floats, Places, ends, windows
-from fedcoast.reports.palette import BAND, DOWN, LINES, RULE, SOFT, UP
+from fedcoast.reports.palette import BAND, DOWN, IDLE, LINES, RULE, SOFT, UP
 from fedcoast.reports.phrasing import percent
 from fedcoast.reports.plot_base import MOST_BARS, MOST_COLUMNS, MOST_LINES, label, name_rows
 from fedcoast.reports.report_data import ClientSummary, ReportData
 
 _VERDICTS = {
     "helps": ("helps", UP.light, "circle"),
-    "unclear": ("cannot be told from idle", SOFT.light, "circle-open"),
+    "idle": ("idle", IDLE.light, "square-open"),
+    "cannot tell": ("cannot tell", SOFT.light, "circle-open"),
     "hurts": ("hurts", DOWN.light, "diamond"),
     None: ("score", UP.light, "circle"),
 }

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from fedcoast.analysis.health import Health
 from fedcoast.analysis.rewards import Rewards
 from fedcoast.analysis.uncertainty import Interval, Uncertainty
+from fedcoast.analysis.verdicts import Verdict, blind_spots, too_early, verdicts
 from fedcoast.errors import Client
 from fedcoast.methods import METHODS
 from fedcoast.methods.assessment import Assessment
@@ -22,15 +23,14 @@ from fedcoast.reports.layers import LayerCredits
 from fedcoast.reports.overview import Floats
 from fedcoast.stats.ranking import paper_ranks
 
-Verdict = Literal["helps", "hurts", "unclear"]
-
 
 @dataclass(frozen=True)
 class ClientSummary:
     """Where one client stands; what is not known is None.
 
     `adjusted_mean` is the mean credit as if every client had been in every round; None where everybody was.
-    `verdict` is what can be said with confidence: above an idle client, below one, or neither.
+    `interval` holds for all clients at once. `verdict` is the one rule of `analysis.verdicts`; None where zero does not
+    stand for doing nothing.
     """
 
     client: Client
@@ -82,6 +82,8 @@ class ReportData:
     groups: tuple[tuple[int, ...], ...] = ()
     rounds_to_settle: tuple[float | None, ...] = ()
     range_note: str = ""
+    too_early: str = ""  # why nothing can be concluded yet
+    blind_spots: tuple[str, ...] = ()  # what a reader must know before acting on this answer
     layers: LayerCredits = field(default_factory=LayerCredits)
     health: Health = field(default_factory=lambda: Health({}))
     rewards: Rewards | None = None
@@ -153,7 +155,7 @@ def report_data(
         credits=assessment.credits_of(ranking).T,
         uncounted=uncounted,
         quarantined=tuple((n, c, why) for n, of in sorted(assessment.quarantined.items()) for c, why in of.items()),
-        zero_is_idle=_zero_is_idle(assessment),
+        zero_is_idle=assessment.zero_is_idle,
         additive=assessment.additive,
         level=None if uncertainty is None or uncertainty.note else uncertainty.level,
         prob_above=None if uncertainty is None or uncertainty.note else _prob_above(uncertainty, ranking),
@@ -162,6 +164,8 @@ def report_data(
         if uncertainty is None
         else tuple(uncertainty.rounds_to_settle.get(pair) for pair in pairwise(ranking)),
         range_note="" if uncertainty is None else uncertainty.note,
+        too_early=too_early(assessment, uncertainty),
+        blind_spots=tuple(blind_spots(assessment, uncertainty)),
         layers=layers or LayerCredits(),
         health=health or Health({}),
         rewards=rewards,
@@ -181,9 +185,9 @@ def _summaries(
     valued: int,
     level: Mapping[Client, float],
 ) -> tuple[ClientSummary, ...]:
-    ranks, mean, judges = assessment.ranks, assessment.mean, _zero_is_idle(assessment)
+    ranks, mean, found = assessment.ranks, assessment.mean, verdicts(assessment, uncertainty)
     planted = {} if truth is None else dict(zip(truth, paper_ranks(list(truth.values())), strict=True))
-    intervals = {} if uncertainty is None else uncertainty.intervals
+    intervals = {} if uncertainty is None else uncertainty.joint_intervals
     means = {} if uncertainty is None else uncertainty.mean_intervals
     levels = {} if uncertainty is None or not level else uncertainty.adjusted_intervals
     rank_intervals = {} if uncertainty is None or uncertainty.note else uncertainty.rank_intervals
@@ -196,7 +200,7 @@ def _summaries(
             mean=mean[client] if assessment.seen[client] else None,
             seen=assessment.seen[client],
             coverage=assessment.seen[client] / valued if valued else None,
-            verdict=_verdict(intervals.get(client)) if judges else None,
+            verdict=found[client] if assessment.zero_is_idle or found[client] == "idle" else None,
             interval=intervals.get(client),
             mean_interval=means.get(client),
             adjusted_mean=level.get(client) if assessment.seen[client] else None,
@@ -210,19 +214,6 @@ def _summaries(
         )
         for client in assessment.ranking
     )
-
-
-def _verdict(interval: Interval | None) -> Verdict | None:
-    if interval is None:
-        return None
-    return "helps" if interval[0] > 0 else "hurts" if interval[1] < 0 else "unclear"
-
-
-def _zero_is_idle(assessment: Assessment) -> bool:
-    """True of CoAst in all readings but those that leave the baseline on; nobody else says what an idle client gets."""
-    settings = assessment.settings
-    compares_updates = settings.get("signal") in ("ballot", "update")
-    return assessment.method == "coast" and (compares_updates or settings.get("baseline") == "idle")
 
 
 def _prob_above(uncertainty: Uncertainty, ranking: tuple[Client, ...]) -> Floats:

@@ -52,8 +52,10 @@ def headline(report: ReportData) -> str:
         (len(report.summaries), "client", "s"),
         (len(report.rounds), "round", "s valued"),
         (len(report.pending), "round", "s pending"),
-        (len(report.of("helps")), "surely help", ""),
-        (len(report.of("hurts")), "surely hurt", ""),
+        (len(report.of("helps")), "help", ""),
+        (len(report.of("hurts")), "hurt", ""),
+        (len(report.of("idle")), "idle", ""),
+        (len(report.of("cannot tell")), "cannot tell", ""),
         (len(report.quarantined), "upload", "s quarantined"),
     ]
     shown = [fact for place, fact in enumerate(facts) if fact[0] or place < 2]

@@ -61,8 +61,9 @@ def _button(summary: ClientSummary) -> Cell:
 
 def _verdict(summary: ClientSummary) -> Cell:
     words = phrasing.VERDICTS[summary.verdict]
-    order = {"hurts": 0, "unclear": 1, "helps": 2, None: -1}[summary.verdict]
-    return Cell(f'<span class="verdict {summary.verdict or ""}">{words}</span>', order, "words")
+    order = {"hurts": 0, "idle": 1, "cannot tell": 2, "helps": 3, None: -1}[summary.verdict]
+    kind = (summary.verdict or "").replace(" ", "-")
+    return Cell(f'<span class="verdict {kind}">{words}</span>', order, "words")
 
 
 def _span(span: tuple[float, float] | None) -> Cell:
@@ -84,7 +85,8 @@ _COLUMNS = [
     ),
     _Column(
         "{level} range",
-        "Where the score would lie, with that confidence, had the luck of the rounds been drawn anew.",
+        "Where the score would lie if the luck of the rounds were drawn again. With that confidence all ranges hold at"
+        " once.",
         lambda s: s.interval,
         lambda s: _span(s.interval),
     ),
@@ -109,13 +111,14 @@ _COLUMNS = [
     ),
     _Column(
         "rank could be",
-        "The places that luck alone could have given it, with the same confidence.",
+        "The ranks that luck alone could have given this client, with the same confidence.",
         lambda s: s.ranks,
         lambda s: Cell("–") if s.ranks is None else Cell("–".join(map(str, dict.fromkeys(s.ranks))), s.ranks[0]),
     ),
     _Column(
         "verdict",
-        "“helps” is surely above a client that does nothing, “hurts” surely below one.",
+        "helps: the whole range lies above zero, the score of a client that does nothing. hurts: the whole range lies"
+        " below zero. idle: the client returned the model it was sent in most rounds. cannot tell: everything else.",
         lambda s: s.verdict,
         _verdict,
     ),

@@ -16,7 +16,7 @@ from fedcoast.reports.overview import ends, windows
 from fedcoast.reports.phrasing import VERDICTS, Passage, findings, isolated, number, percent
 from fedcoast.reports.report_data import ClientSummary, ReportData
 
-_STYLES = {"helps": "blue", "hurts": "dark_orange3", "unclear": "dim", None: ""}
+_STYLES = {"helps": "blue", "hurts": "dark_orange3", "idle": "magenta", "cannot tell": "dim", None: ""}
 _BARS = "▁▂▃▄▅▆▇█"
 _SCALE, _HISTORY, _POLL = 25, 16, 0.3
 

@@ -62,22 +62,22 @@ def rank_intervals(values: Floats, luck: Floats, level: float) -> NDArray[np.int
     return result
 
 
-def joint_reach(luck: Floats, level: float) -> Floats:
+def joint_reach(luck: Floats, level: float) -> tuple[Floats, float]:
     """How far apart the values of each two clients must be before luck no longer explains it, for all pairs at once.
 
-    c·σ_ij, where c is such that for `level` of the draws no pair of clients is off by more (the joint confidence set of
-    Mogstad, Romano, Shaikh, Wilhelm 2024). Infinite where nothing is known. A twin, whose luck is that of another
-    client, changes nothing for the others.
+    c·σ_ij, and c itself, where c is such that for `level` of the draws no pair of clients is off by more (the joint
+    confidence set of Mogstad, Romano, Shaikh, Wilhelm 2024). Infinite where nothing is known. A twin, whose
+    luck is that of another client, changes nothing for the others.
 
     >>> noise = np.random.default_rng(0).normal(size=(2000, 3))
-    >>> joint_reach(noise, 0.9).round(0).tolist()
+    >>> joint_reach(noise, 0.9)[0].round(0).tolist()
     [[0.0, 3.0, 3.0], [3.0, 0.0, 3.0], [3.0, 3.0, 0.0]]
     """
     reach = np.full((luck.shape[1], luck.shape[1]), np.inf)
     np.fill_diagonal(reach, 0.0)
     known = np.flatnonzero(~np.isnan(luck).any(axis=0))
     if not len(known):
-        return reach
+        return reach, 0.0
     spread = _spreads(luck[:, known])
     unit = float(spread.max(initial=0)) or 1.0
     spread = np.where(spread > 1e-9 * unit, spread, 0.0)
@@ -86,8 +86,9 @@ def joint_reach(luck: Floats, level: float) -> Floats:
     worst = np.zeros(few.shape[1], dtype=np.float32)
     for row in range(len(known)):
         np.maximum(worst, np.abs((few - few[row]) * weight[row][:, None]).max(axis=0), out=worst)
-    reach[np.ix_(known, known)] = float(np.quantile(worst, level)) * spread
-    return reach
+    factor = float(np.quantile(worst, level))
+    reach[np.ix_(known, known)] = factor * spread
+    return reach, factor
 
 
 def rank_bounds(values: Floats, reach: Floats) -> NDArray[np.int64]:

@@ -1,0 +1,69 @@
+"""An answer in a terminal: the ranking with ranges and verdicts, in 80 columns."""
+
+from collections.abc import Mapping
+
+from rich.table import Table
+from rich.text import Text
+
+from fedcoast.analysis.uncertainty import Uncertainty
+from fedcoast.analysis.verdicts import Verdict
+from fedcoast.errors import Client
+from fedcoast.methods.assessment import Assessment
+from fedcoast.methods.text import printable
+from fedcoast.reports.phrasing import number, rounds
+from fedcoast.stats.ranking import paper_ranks
+
+STYLES: dict[Verdict, str] = {"helps": "blue", "hurts": "dark_orange3", "idle": "magenta", "cannot tell": "dim"}
+_NAME = 28  # cells, of which a longer name shows both ends
+
+
+def answer_table(
+    assessment: Assessment,
+    uncertainty: Uncertainty | None,
+    verdicts: Mapping[Client, Verdict],
+    truth: Mapping[Client, float] | None = None,
+) -> Table:
+    """The ranking, best first; with a planted truth, its ranks beside."""
+    ranks, known = assessment.ranks, uncertainty is not None and not uncertainty.note
+    ranges = uncertainty.joint_intervals if uncertainty is not None and known else {}
+    adjusted = assessment.evened if assessment.uneven else {}
+    planted = {} if truth is None else dict(zip(truth, paper_ranks(list(truth.values())), strict=True))
+    any_dropped = any(assessment.quarantined.values())
+    table = Table("rank", "client", "score", pad_edge=False)
+    table.columns[0].justify = table.columns[2].justify = "right"
+    if uncertainty is not None and known:
+        table.add_column(f"{uncertainty.level:.0%} range", justify="right")
+    table.add_column("verdict")
+    heads = ["rounds", *(["adjusted"] if adjusted else []), *(["left out"] if any_dropped else [])]
+    for head in [*heads, *(["planted"] if planted else [])]:
+        table.add_column(head, justify="right")
+    for client in assessment.ranking:
+        row: list[str | Text] = [str(ranks[client]), Text(_short(printable(client))), number(assessment.scores[client])]
+        if known:
+            span = ranges.get(client)
+            row.append("–" if span is None else f"{number(span[0])} to {number(span[1])}")
+        row += [Text(verdicts[client], STYLES[verdicts[client]]), str(assessment.seen[client])]
+        row += [number(adjusted[client]) if assessment.seen[client] else "–"] if adjusted else []
+        row += [str(assessment.dropped(client) or "")] if any_dropped else []
+        row += [str(planted[client])] if planted else []
+        table.add_row(*row)
+    table.caption, table.caption_justify = "\n".join(_notes(assessment)) or None, "left"
+    return table
+
+
+def _notes(assessment: Assessment) -> list[str]:
+    notes = ["Participation varies; compare the adjusted means."] if assessment.uneven else []
+    if assessment.uneven and assessment.strangers:
+        notes.append("Some clients share no rounds, even indirectly, and cannot be compared.")
+    if assessment.pending:
+        has = "has" if len(assessment.pending) == 1 else "have"
+        notes.append(f"{rounds(assessment.pending).capitalize()} {has} no score: a score needs later rounds.")
+    return notes
+
+
+def _short(name: str) -> str:
+    """
+    >>> _short("a very long name of a very large hospital")
+    'a very long na…rge hospital'
+    """
+    return name if len(name) <= _NAME else f"{name[: _NAME // 2]}…{name[-(_NAME - _NAME // 2 - 2) :]}"
