@@ -15,16 +15,17 @@ def run(tmp_path):
     return tmp_path / "run"
 
 
-def asked(command, run):
-    return fedcoast(command, run, *(["-o", run.parent / "report.json"] if command == "report" else []))
+def asked(command, run, *options):
+    return fedcoast(command, run, *options, *(["-o", run.parent / "report.json"] if command == "report" else []))
 
 
 @pytest.mark.parametrize("command", ["assess", "rewards", "report"])
 def test_a_replaced_upload_is_told_and_ends_in_one(run, command):
-    assert (asked(command, run).code, asked(command, run).stderr) == (0, "")
+    options = ("--force",) if command == "rewards" else ()
+    assert (asked(command, run, *options).code, asked(command, run, *options).stderr) == (0, "")
     place = run / "rounds" / "0000000003"
     shutil.copy(place / "client-000000.safetensors", place / "client-000001.safetensors")
-    done = asked(command, run)
+    done = asked(command, run, *options)
     assert done.code == 1
     assert "is not as it was recorded (rounds/0000000003/client-000001.safetensors: was changed" in done.stderr
     assert done.stdout

@@ -186,7 +186,7 @@ def test_an_assessment_of_nobody_has_a_page_too():
 
 def test_a_method_whose_scores_are_no_sums_says_so():
     text = page(assess_rounds(federation(rounds=12), CGSV(), made=MADE))
-    assert "no sums" in text
+    assert "not sums" in text
 
 
 def test_figures_hold_only_colours_that_have_a_dark_partner(record):

@@ -40,6 +40,7 @@ def report(
     rule: Annotated[Rule, typer.Option(help="From scores to shares.")] = "proportional",
     by: PaidFor = "total",
     budget: Annotated[str | None, typer.Option(help="What the shares are of, to the cent.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Share the budget although too little is certain.")] = False,
     title: Title = None,
 ) -> None:
     """Write a report that opens anywhere and needs nothing: one HTML file, or Markdown, CSV, JSON, PNG.
@@ -49,7 +50,7 @@ def report(
     target = file or Path(f"report.{form or 'html'}")
     if form_of(target, form) in ("html", "png"):  # before a long run is read, not after
         require("plotly", extra="report")
-    options: dict[str, Any] = {"level": level, "rule": rule, "by": by, "budget": budget}
+    options: dict[str, Any] = {"level": level, "rule": rule, "by": by, "budget": budget, "force": force}
     options["title"] = title or run.resolve().stem
     if run.is_file():
         if methods:

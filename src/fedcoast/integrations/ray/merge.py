@@ -49,7 +49,7 @@ def merge(assessor: CoAst, numbers: Sequence[int], parts: Sequence[ShardCredits]
     for number in numbers:
         out = {**known[number], **found.get(number, {})}
         total = {number: _sum(credits[number], out, number_of)} if number in credits else {}
-        ledger.enter(number, answered[number], out, total)
+        ledger.enter(number, answered[number], out, total, _unchanged(parts, number, out))
     counted = {number: ledger.credits[number] for number in list(ledger.credits)[assessor.config.score_rounds]}
     scores, seen = totals(counted, ledger.clients)
     return Assessment(
@@ -60,7 +60,14 @@ def merge(assessor: CoAst, numbers: Sequence[int], parts: Sequence[ShardCredits]
         seen=seen,
         quarantined=ledger.quarantined,
         settings=assessor.settings,
+        unchanged={number: tuple(clients) for number, clients in ledger.unchanged.items()},
     )
+
+
+def _unchanged(parts: Sequence[ShardCredits], number: int, out: Mapping[Client, str]) -> tuple[Client, ...]:
+    """Who returned every layer as it was sent."""
+    shards = [set(part.unchanged[number]) for part in parts if number in part.unchanged]
+    return in_order(set.intersection(*shards) - set(out)) if shards else ()
 
 
 def _sum(

@@ -42,6 +42,8 @@ class ShardCredits:
     """Who was left out before the round was shown."""
     found: Reasons
     """Whose upload is bad in one of the shard's layers."""
+    unchanged: dict[int, tuple[Client, ...]]
+    """Who returned the shard's layers as they were sent."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,7 @@ def score_shard(task: ShardTask) -> ShardCredits | ShardFailure:
         answered=answered,
         known=known,
         found={n: _others(assessment.quarantined.get(n, {}), known[n], task.out.get(n, {})) for n in shard.rounds},
+        unchanged={n: tuple(assessment.unchanged.get(n, ())) for n in shard.rounds},
     )
 
 
