@@ -81,7 +81,7 @@ def summaries(report: ReportData, width: int, most: int) -> Table:
     table = Table(caption=_key(report, low, high), caption_justify="left")
     for name, side, wanted in columns:
         if wanted:
-            most_cells = max(16, width // 5) if name == "client" else None
+            most_cells = max(16, width // 4) if name == "client" else None
             table.add_column(name, justify=side, no_wrap=True, max_width=most_cells)
     for at, place in enumerate(shown):
         summary = report.summaries[place]
