@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all test-flower lint types docs bench reproduce reproduce-smoke clean
+.PHONY: help install demo test test-all test-flower lint types docs release bench reproduce reproduce-smoke clean
 
 help:  ## show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -51,6 +51,13 @@ docs: export NO_MKDOCS_2_WARNING = 1
 docs: export PYTHONWARNINGS = ignore::DeprecationWarning
 docs: install  ## the documentation site, into build/site; any warning fails
 	$(BIN)/mkdocs build --strict --quiet
+
+release: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
+release: install  ## wheel and sdist into dist/, checked; the same commit gives the same bytes
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
+	$(BIN)/twine check --strict dist/*
+	sha256sum dist/*
 
 bench: install  ## speed, as ratios measured side by side
 	$(BIN)/python -m benchmarks

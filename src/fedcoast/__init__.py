@@ -21,7 +21,7 @@ from fedcoast.methods.recorded_run import RecordedRun, load
 from fedcoast.rounds import BFloat16, LazyModels, Round
 from fedcoast.storage import Recorder, read_about, replay
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "METHODS",

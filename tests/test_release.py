@@ -1,0 +1,144 @@
+"""What a package index would get: built twice to the same bytes, checked, installed in empty environments and used."""
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import venv
+import zipfile
+from email.parser import HeaderParser
+from pathlib import Path
+
+import pytest
+
+import fedcoast
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text("utf-8")
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+MARKERS = ("/work/", "/root/", "/home/")
+
+
+def build(folder):
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000"}
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+    (wheel,) = folder.glob("*.whl")
+    (sdist,) = folder.glob("*.tar.gz")
+    return wheel, sdist
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    return build(tmp_path_factory.mktemp("dist"))
+
+
+def test_the_same_commit_gives_the_same_bytes(built, tmp_path):
+    for first, second in zip(built, build(tmp_path), strict=True):
+        assert first.read_bytes() == second.read_bytes(), first.name
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(built):
+    names = zipfile.ZipFile(built[0]).namelist()
+    assert {name.split("/")[0] for name in names} == {"fedcoast", f"fedcoast-{fedcoast.__version__}.dist-info"}
+    for needed in (
+        "fedcoast/py.typed",
+        "fedcoast/reports/assets/report.html",
+        "fedcoast/simulation/datasets/heart_disease/processed.va.data",
+        "fedcoast/simulation/datasets/heart_disease/README.md",
+        f"fedcoast-{fedcoast.__version__}.dist-info/licenses/LICENSE",
+    ):
+        assert needed in names
+    assert not [name for name in names if re.search(r"__pycache__|\.pyc$|test_|conftest", name)]
+    assert built[0].stat().st_size < 2_000_000
+
+
+def test_the_sdist_holds_the_sources_and_the_documentation(built):
+    with tarfile.open(built[1]) as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
+    assert {"pyproject.toml", "README.md", "LICENSE", "CITATION.cff", "mkdocs.yml", "docs/index.md"} <= names
+    assert {name.split("/")[0] for name in names} <= {
+        *("src", "docs", "mkdocs.yml", "CHANGELOG.md", "CITATION.cff", "LICENSE", "README.md"),
+        *("pyproject.toml", "PKG-INFO", ".gitignore"),
+    }
+    assert built[1].stat().st_size < 5_000_000
+
+
+def test_no_file_names_the_machine_it_was_built_on(built):
+    wheel = zipfile.ZipFile(built[0])
+    for name in wheel.namelist():
+        if name.endswith((".py", ".md", "METADATA", "RECORD")):
+            text = wheel.read(name).decode("utf-8")
+            assert not [marker for marker in MARKERS if marker in text], name
+
+
+def test_the_metadata_say_what_a_visitor_needs(built):
+    wheel = zipfile.ZipFile(built[0])
+    facts = HeaderParser().parsestr(wheel.read(f"fedcoast-{fedcoast.__version__}.dist-info/METADATA").decode("utf-8"))
+    assert facts["Version"] == fedcoast.__version__
+    assert facts["License-Expression"] == "MIT"
+    assert facts["Requires-Python"] == ">=3.11"
+    assert {url.partition(",")[0] for url in facts.get_all("Project-URL")} >= {"Source", "Documentation", "Changelog"}
+    assert "federated" in facts["Summary"]
+
+
+def test_the_readme_renders_on_an_index(built):
+    run = subprocess.run([sys.executable, "-m", "twine", "check", "--strict", *built], capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_the_citation_is_of_this_version():
+    assert f"version: {fedcoast.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+
+
+def install(folder, wheel, extra=""):
+    """An environment in which nothing was installed but the wheel; returns a function that runs Python there."""
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    wanted = f"{wheel}[{extra}]" if extra else str(wheel)
+    command = [python, "-m", "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt", wanted]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+
+    def use(*arguments):
+        return subprocess.run([python, *arguments], cwd=folder, env=environment, capture_output=True, text=True)
+
+    return use
+
+
+def test_the_core_alone_runs_the_code_of_the_readme_and_explains_the_demo(built, tmp_path):
+    use = install(tmp_path / "core", built[0])
+    (code, printed), *_ = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, flags=re.DOTALL)
+    run = use("-c", code)
+    assert run.stdout == printed, run.stderr
+    demo = use("-m", "fedcoast.cli", "demo")
+    assert demo.returncode != 0
+    assert re.search(r"pip install 'fedcoast\[\w+\]'", demo.stderr), demo.stderr
+    assert "Traceback" not in demo.stderr
+
+
+@pytest.mark.parametrize(
+    ("extra", "code"),
+    [
+        ("fast", "import numba, fedcoast; print(fedcoast.CoAst().assessment().ranking)"),
+        ("methods", "import fedcoast; fedcoast.METHODS['least-core']; import scipy; print('()')"),
+        ("plots", "import fedcoast; print(tuple(fedcoast.CoAst().assessment().to_frame().index))"),
+    ],
+)
+def test_each_small_extra_brings_what_it_needs(built, tmp_path, extra, code):
+    run = install(tmp_path / extra, built[0], extra)("-c", code)
+    assert run.stdout.strip() == "()", run.stderr
+
+
+def test_with_reports_the_demo_on_hospitals_runs_without_a_checkout(built, tmp_path):
+    extras = "report,cli" if "cli" in EXTRAS else "report"
+    use = install(tmp_path / "report", built[0], extras)
+    demo = use("-m", "fedcoast.cli", "demo", "--dataset", "heart", "--out", "heart.html")
+    assert demo.returncode == 0, demo.stderr
+    assert "switzerland" in demo.stdout
+    assert (tmp_path / "report" / "heart.html").stat().st_size > 100_000
