@@ -117,3 +117,10 @@ def test_a_broken_dependency_is_not_mistaken_for_a_missing_one(tmp_path, monkeyp
     with pytest.raises(ModuleNotFoundError, match="something_it_needs") as caught:
         require("broken_one", extra="lab")
     assert not isinstance(caught.value, fedcoast.FedcoastError)
+
+
+@pytest.mark.parametrize("module", ["federation", "simulation", "retraining"])
+def test_simulating_without_torch_says_what_to_install(module):
+    code = f"import sys; sys.modules['torch'] = None; import fedcoast.simulation.{module}"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "pip install 'fedcoast[lab]'" in run.stderr.splitlines()[-1]

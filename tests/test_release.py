@@ -125,6 +125,10 @@ def test_the_core_alone_runs_the_code_of_the_readme_and_explains_the_demo(built,
 @pytest.mark.parametrize(
     ("extra", "code"),
     [
+        (
+            "cli",
+            "import sys; from fedcoast.cli import main; sys.argv = ['fedcoast', '--help']; print('()'); sys.exit()",
+        ),
         ("fast", "import numba, fedcoast; print(fedcoast.CoAst().assessment().ranking)"),
         ("methods", "import fedcoast; fedcoast.METHODS['least-core']; import scipy; print('()')"),
         ("plots", "import fedcoast; print(tuple(fedcoast.CoAst().assessment().to_frame().index))"),

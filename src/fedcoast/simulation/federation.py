@@ -3,9 +3,12 @@
 from collections.abc import Iterator
 from math import ceil
 
+from fedcoast.errors import BadSetting, Client, require
+
+require("torch", extra="lab")  # so that a missing PyTorch is answered with the line that installs it
+
 from torch import nn
 
-from fedcoast.errors import BadSetting, Client
 from fedcoast.rounds import Round
 from fedcoast.simulation.datasets import Dataset
 from fedcoast.simulation.experiment import Experiment
