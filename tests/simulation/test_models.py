@@ -186,9 +186,26 @@ def test_flattening_hands_the_gradient_back_channels_last_and_changes_no_number(
     strides = []
     for model in (ours, plain):
         model.to(memory_format=torch.channels_last)
-        model.shrink.register_full_backward_hook(lambda layer, gone, came: strides.append(came[0].stride()))
+        model.block1.register_full_backward_hook(lambda layer, gone, came: strides.append(came[0].stride()))
         model(batch.to(memory_format=torch.channels_last)).square().sum().backward()
     assert strides[0] == (1024, 1, 256, 64)
     assert strides[1] == (1024, 16, 4, 1)
     for one, other in zip(ours.parameters(), plain.parameters(), strict=True):
         assert torch.equal(one.grad, other.grad)
+
+
+def test_relu_after_pooling_gives_the_bits_of_relu_before_it():
+    images = torch.randn(20, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    outputs, gradients = [], []
+    for order in (("stem", "shrink", "relu"), ("stem", "relu", "shrink")):
+        model = build("tiny-resnet", 3, 32, 10, seed=0)
+        assert [name for name, _ in model.named_children()][:3] == ["stem", "shrink", "relu"]
+        layers = dict(model.named_children())
+        output = images
+        for name in (*order, "block1", "flat", "head"):
+            output = layers[name](output)
+        output.square().sum().backward()
+        outputs.append(output)
+        gradients.append({name: parameter.grad for name, parameter in model.named_parameters()})
+    assert torch.equal(*outputs)
+    assert all(torch.equal(gradients[0][name], gradients[1][name]) for name in gradients[0])

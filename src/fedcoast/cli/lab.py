@@ -146,6 +146,45 @@ def _progress_line(fl_round: Round) -> str:
 
 
 @app.command()
+def attack(
+    name: Annotated[str, typer.Argument(show_default=False, help="The attack, or list to see all of them.")],
+    client: Annotated[int, typer.Option(help="The (first) client that attacks.")] = 2,
+    dataset: Dataset = "digits",
+    model: Annotated[str, typer.Option(help="mlp, deep-mlp, tiny-resnet, convnet, resnet4 or resnet18.")] = "deep-mlp",
+    setting: Setting = "noise",
+    preset: Annotated[Literal["quick", "long", "paper"], typer.Option(help="How much training.")] = "quick",
+    clients: Clients = 5,
+    rounds: Annotated[int | None, typer.Option(help="Number of rounds (default: the preset's).")] = None,
+    seed: Seed = 0,
+    runs: Annotated[Path, typer.Option("--out", help="The folder for run folders.")] = Path("runs"),
+    workers: Annotated[int, typer.Option(help="Processes that train clients; 0 is one per core.")] = 0,
+) -> None:
+    """Train a federation in which a client attacks, into a run folder."""
+    _require_lab()
+    from fedcoast.simulation.attacks import ATTACKS, attack_named
+    from fedcoast.simulation.federation import Federation
+    from fedcoast.simulation.presets import preset as sized
+    from fedcoast.simulation.simulation import simulate
+
+    if name == "list":
+        for known, what in ATTACKS.items():
+            out().print(f"{known:<16} {what.description}", soft_wrap=True)
+        return
+    chosen = attack_named(name)
+    changes: dict[str, Any] = {"setting": setting, "clients": clients, "seed": seed, "attack": name, "attacker": client}
+    experiment = sized(preset, dataset, model, **changes, **({} if rounds is None else {"rounds": rounds}))
+    federation = Federation(experiment, workers or os.cpu_count() or 1)
+    folder = runs / experiment.name
+    with progress(experiment.rounds) as bar:
+        for _ in _finished(folder):
+            bar("already trained")
+        simulate(federation, folder, on_round=lambda fl_round: bar(_progress_line(fl_round)))
+    _summarise(federation, folder)
+    identities = ", ".join(map(str, chosen.identities(client, clients)))
+    out().print(f"Attack {name} ({chosen.description}), by client {identities}", soft_wrap=True)
+
+
+@app.command()
 def samples(
     dataset: Dataset = "cifar10",
     setting: Setting = "noise",

@@ -6,8 +6,9 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from fedcoast.errors import BadSetting
+from fedcoast.simulation.attacks import attack_named
 
-ADDED_LATER = {"precision": "float32"}
+ADDED_LATER: dict[str, Any] = {"precision": "float32", "attack": None, "attacker": None}
 
 Aggregation = Literal["fedavg", "pruned", "sparse", "fedavgm", "fedadam"]
 
@@ -28,6 +29,8 @@ class Experiment:
     schedule       of the local learning rate over the rounds: "constant" or "cosine" (down to a hundredth)
     precision      of the clients' forward and backward passes: "float32", or "bfloat16" (autocast; weights, optimiser
                    and uploads stay float32), which is faster where the processor multiplies bfloat16 itself
+    attack         what attackers do (`simulation.attacks`); None is an honest federation
+    attacker       the first client that attacks
     """
 
     dataset: str = "digits"
@@ -51,6 +54,8 @@ class Experiment:
     tests: int | None = None
     seed: int = 0
     precision: Literal["float32", "bfloat16"] = "float32"
+    attack: str | None = None
+    attacker: int | None = None
 
     def __post_init__(self) -> None:
         _check_word("aggregation", self.aggregation, ("fedavg", "pruned", "sparse", "fedavgm", "fedadam"))
@@ -68,6 +73,14 @@ class Experiment:
         _check(self.steps is None or self.steps >= 1, "steps", "at least 1, or None", self)
         _check(self.tests is None or self.tests >= 1, "tests", "at least 1, or None", self)
         _check(isinstance(self.seed, int) and self.seed >= 0, "seed", "an integer of at least 0", self)
+        self._check_attack()
+
+    def _check_attack(self) -> None:
+        if (self.attack is None) != (self.attacker is None):
+            raise BadSetting(f"attack and attacker belong together; got {self.attack!r} and {self.attacker!r}")
+        if self.attack is not None and self.attacker is not None:
+            attack_named(self.attack)
+            _check(0 <= self.attacker < self.clients, "attacker", f"a client, 0 to {self.clients - 1}", self)
 
     def to_json(self) -> dict[str, Any]:
         """All fields; those in `ADDED_LATER` only where not at their default, so that earlier runs keep their names."""
@@ -96,7 +109,8 @@ class Experiment:
         >>> Experiment(seed=3).name.removesuffix(Experiment(seed=3).hash)
         'digits-mlp-noise-fedavg-seed3-'
         """
-        parts = (self.dataset, self.model, self.setting, self.aggregation, f"seed{self.seed}", self.hash)
+        attack = () if self.attack is None else (self.attack,)
+        parts = (self.dataset, self.model, self.setting, self.aggregation, *attack, f"seed{self.seed}", self.hash)
         return "-".join(parts)
 
 

@@ -1,20 +1,22 @@
 """The data of a federation: images as tensors, the samples of each client, and how a batch is drawn."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from fedcoast.simulation.attacks import attack_named
+from fedcoast.simulation.attacks.poisoned_data import flipped_labels, with_backdoor
 from fedcoast.simulation.datasets import Dataset, load
 from fedcoast.simulation.experiment import Experiment
 from fedcoast.simulation.settings import Setting, client_labels, setting_named, shards, transform
 
 # One integer seed feeds every random choice; each kind of choice has a stream of its own, so that adding a
 # round, a client or an evaluation never shifts the draws of another.
-SHARDS, LABELS, MODEL, CLIENTS, BATCHES = range(5)
+SHARDS, LABELS, MODEL, CLIENTS, BATCHES, ATTACK = range(6)
 
 
 def stream(seed: int, *path: int) -> np.random.Generator:
@@ -92,7 +94,7 @@ def prepare(experiment: Experiment, dataset: Dataset | None = None) -> Federated
     parts = shards(setting, labels, experiment.clients, stream(experiment.seed, SHARDS))
     labels_by_client = client_labels(setting, labels, parts, len(dataset.classes), stream(experiment.seed, LABELS))
     scaled = dataset.train_images.reshape(-1, dataset.train_images.shape[3]) / np.float32(255)
-    return FederatedData(
+    data = FederatedData(
         title=dataset.title,
         setting=setting,
         images=torch.from_numpy(dataset.train_images.copy()),
@@ -105,6 +107,19 @@ def prepare(experiment: Experiment, dataset: Dataset | None = None) -> Federated
         std=tuple(scaled.std(axis=0, dtype=np.float64).tolist()),
         flip=experiment.dataset != "digits",  # a mirrored 2 is no 2
     )
+    return data if experiment.attack is None else _poisoned(data, experiment)
+
+
+def _poisoned(data: FederatedData, experiment: Experiment) -> FederatedData:
+    """The data with those of the attackers changed, where the attack is in the data."""
+    attack = attack_named(experiment.attack or "")
+    images, labels = data.images, list(data.client_labels)
+    for client in attack.attackers(experiment.attacker or 0, experiment.clients):
+        if attack.data == "label flip":
+            labels[client] = flipped_labels(labels[client], data.classes)
+        elif attack.data == "backdoor":
+            images, labels[client] = with_backdoor(images, labels[client], data.client_indices[client])
+    return replace(data, images=images, client_labels=tuple(labels))
 
 
 def as_floats(images: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ require("torch", extra="lab")  # so that a missing PyTorch is answered with the 
 from torch import nn
 
 from fedcoast.rounds import Round
+from fedcoast.simulation.attacks.attackers import Attackers
 from fedcoast.simulation.datasets import Dataset
 from fedcoast.simulation.experiment import Experiment
 from fedcoast.simulation.federated_data import CLIENTS, FederatedData, prepare, stream
@@ -48,11 +49,15 @@ class Federation:
         self.server = Server(experiment, self.buffers)
         self._model: Arrays = {name: tensor.numpy().copy() for name, tensor in model.state_dict().items()}
         self._number = 0
+        trained = frozenset(name for name, _ in model.named_parameters())
+        self.attackers = None if experiment.attack is None else Attackers(experiment, trained)
         self._normalised = any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in model.modules())
 
     @property
     def ground_truth(self) -> dict[Client, float] | None:
-        """The true scores of the clients; None where the setting has no true order."""
+        """The true scores of the clients; None where the setting has no true order, or somebody attacks."""
+        if self.experiment.attack is not None:
+            return None
         scores = self.data.setting.ground_truth(self.experiment.clients)
         return None if scores is None else dict(enumerate(scores))
 
@@ -69,11 +74,13 @@ class Federation:
         start, clients = self._model, self._drawn(number)
         local = pool.train(start, clients, number)
         weights = {client: self._weight(client) for client in clients}
+        if self.attackers is not None:
+            local, weights = self.attackers.forge(number, start, local, weights)
         end = self.server.aggregate(start, local, weights)
         if self._normalised and self.experiment.aggregation in ("pruned", "sparse"):
             end = self._with_fresh_statistics(pool, end, clients, number, weights)
         self._number, self._model = number, end
-        return Round(
+        fl_round = Round(
             number=number,
             start=start,
             local=local,
@@ -82,6 +89,9 @@ class Federation:
             buffers=self.buffers,
             metrics=pool.evaluate(end),
         )
+        if self.attackers is not None:
+            self.attackers.remember(fl_round)
+        return fl_round
 
     def _drawn(self, number: int) -> list[int]:
         count = max(1, ceil(self.experiment.participation * len(self._clients) - 1e-9))
@@ -97,7 +107,8 @@ class Federation:
     ) -> Arrays:
         # The uploads' batch-norm statistics belong to weights that pruning discarded. The clients measure them again
         # under the pruned weights, and the server averages them.
-        measured = self.server.aggregate(end, pool.refresh(end, clients, number), weights)
+        own = {client: weights[client] for client in clients}
+        measured = self.server.aggregate(end, pool.refresh(end, clients, number), own)
         return {name: measured[name] if name in self.buffers else end[name] for name in end}
 
 

@@ -18,6 +18,7 @@ Preset = Literal["quick", "long", "paper"]
 _IMAGES = {"batch": 100, "learning_rate": 0.0005, "precision": "bfloat16"}
 _QUICK: dict[tuple[str, str], dict[str, Any]] = {
     ("digits", "mlp"): {"rounds": 40, "batch": 16, "learning_rate": 0.005, "augment": False},
+    ("digits", "deep-mlp"): {"rounds": 40, "batch": 16, "learning_rate": 0.002, "augment": False},
     ("cifar10", "tiny-resnet"): {**_IMAGES, "rounds": 40},
     ("cifar100", "tiny-resnet"): {**_IMAGES, "rounds": 30},
     ("fashion-mnist", "tiny-resnet"): {**_IMAGES, "rounds": 25},

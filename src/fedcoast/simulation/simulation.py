@@ -4,10 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fedcoast.errors import BadFile
+from fedcoast.errors import BadFile, BadSetting
 from fedcoast.rounds import Round
 from fedcoast.rounds.arrays import read
 from fedcoast.rounds.clients import client_to_json
+from fedcoast.simulation.attacks import HISTORY
 from fedcoast.simulation.experiment import Experiment
 from fedcoast.simulation.federation import Federation
 from fedcoast.storage import Recorder, replay
@@ -28,6 +29,8 @@ def simulate(
     produces the same rounds as an uninterrupted run.
     """
     folder = Path(folder)
+    if ballot_keep is not None and federation.attackers is not None:
+        raise BadSetting("an attacked federation is recorded with whole uploads, which attackers remember; got ballots")
     with Recorder(folder, about=about(federation), ballot_keep=ballot_keep) as recorder:
         resumed_from = recorder.last_round or 0
         if resumed_from:
@@ -43,11 +46,17 @@ def about(federation: Federation) -> dict[str, Any]:
     """The metadata of the run folder; the ground truth is recorded under the key "planted"."""
     scores = federation.ground_truth
     ground_truth = None if scores is None else [{"client": client_to_json(c), "value": v} for c, v in scores.items()]
-    return {
+    metadata = {
         "experiment": federation.experiment.to_json(),
         "dataset": federation.data.title,
         "planted": ground_truth,
     }
+    if federation.attackers is not None:
+        metadata["attack"] = {
+            "name": federation.experiment.attack,
+            "clients": [client_to_json(client) for client in federation.attackers.identities],
+        }
+    return metadata
 
 
 def experiment_of(facts: dict[str, Any]) -> Experiment:
@@ -60,6 +69,9 @@ def experiment_of(facts: dict[str, Any]) -> Experiment:
 
 def _resume(federation: Federation, folder: Path, number: int) -> None:
     (last,) = replay(folder, after=number - 1)
+    if federation.attackers is not None:
+        for fl_round in replay(folder, after=max(0, number - HISTORY)):
+            federation.attackers.remember(fl_round)
     if (file := _server_file(folder, number)).exists():
         held, _ = read_tensors(file)
         federation.server.restore({name: read(array)[0] for name, array in held.items()})

@@ -60,13 +60,16 @@ def train(
         optimiser.step()
 
 
-def _add_gradients(model: nn.Module, experiment: Experiment, images: Tensor, labels: Tensor) -> None:
+def _add_gradients(model: nn.Module, experiment: Experiment, batch: Tensor, labels: Tensor) -> None:
     """Accumulate the gradient of the batch's mean loss over its micro-batches."""
     size = MICRO_BATCH.get(experiment.model, len(labels))
     memory_format = MEMORY_FORMAT[experiment.model]
-    for part, targets in zip(torch.split(images, size), torch.split(labels, size), strict=True):
-        with torch.autocast(part.device.type, torch.bfloat16, enabled=experiment.precision == "bfloat16"):
-            logits = model(part.contiguous(memory_format=memory_format))
+    bfloat16 = experiment.precision == "bfloat16"
+    for part, targets in zip(torch.split(batch, size), torch.split(labels, size), strict=True):
+        with torch.autocast(part.device.type, torch.bfloat16, enabled=bfloat16):
+            # Autocast would convert the images in the first layer; here one copy changes layout and precision.
+            images = part.to(torch.bfloat16 if bfloat16 else part.dtype, memory_format=memory_format)
+            logits = model(images)
         loss = functional.cross_entropy(logits.float(), targets, reduction="sum") / len(labels)
         loss.backward()  # type: ignore[no-untyped-call]
 
@@ -107,5 +110,5 @@ def evaluate(model: nn.Module, data: FederatedData, first: int, last: int) -> tu
 def _optimiser(model: nn.Module, experiment: Experiment, rate: float) -> torch.optim.Optimizer:
     parameters: list[Tensor] = list(model.parameters())
     if experiment.optimiser == "adam":
-        return torch.optim.Adam(parameters, lr=rate)
+        return torch.optim.Adam(parameters, lr=rate, foreach=True)  # the same bits as the default on a CPU
     return torch.optim.SGD(parameters, lr=rate, momentum=0.9)

@@ -20,7 +20,7 @@ from fedcoast.rounds.arrays import Array
 from fedcoast.simulation.experiment import Experiment
 from fedcoast.simulation.federated_data import FederatedData
 from fedcoast.simulation.training import EVALUATION_BATCH, evaluate, new_model, refresh_statistics, train
-from fedcoast.simulation.worker_process import init_worker
+from fedcoast.simulation.worker_process import init_worker, reuse_freed_memory
 
 Arrays = dict[str, Array]
 Task = Callable[["Worker", int, int], Any]
@@ -123,6 +123,7 @@ def worker_pool(experiment: Experiment, data: FederatedData, workers: int, devic
     model = new_model(experiment, data)
     memory = ModelMemory(model, 1 + experiment.clients, shared=workers > 1)
     if workers == 1:
+        reuse_freed_memory()
         worker = Worker(experiment, data, memory, stop, device)
         yield WorkerPool(data, memory, lambda task, calls: _inline(worker, task, calls))
         return
@@ -155,6 +156,7 @@ _worker: Worker
 def _init_worker(*arguments: Any) -> None:
     global _worker
     init_worker()
+    reuse_freed_memory()
     torch.set_num_threads(1)
     _worker = Worker(*arguments)
 
