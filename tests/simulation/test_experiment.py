@@ -23,9 +23,14 @@ def test_every_field_changes_the_hash():
         "participation": 0.5, "optimiser": "sgd", "learning_rate": 0.1, "schedule": "cosine", "epochs": 2.0,
         "steps": 5, "batch": 10, "augment": False, "tests": 9, "seed": 1, "precision": "bfloat16",
     }  # fmt: skip
-    assert other.keys() == {field.name for field in dataclasses.fields(Experiment)}
+    attacked = {"attack": "echo", "attacker": 1}  # which belong together
+    assert {*other, *attacked} == {field.name for field in dataclasses.fields(Experiment)}
     hashes = {dataclasses.replace(base, **{name: value}).hash for name, value in other.items()}
-    assert len(hashes | {base.hash}) == len(other) + 1
+    hashes |= {
+        dataclasses.replace(base, **{**attacked, **changes}).hash
+        for changes in ({}, {"attacker": 2}, {"attack": "zero"})
+    }
+    assert len(hashes | {base.hash}) == len(other) + 3
 
 
 def test_a_field_added_later_changes_no_name_of_before():

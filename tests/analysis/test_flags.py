@@ -1,0 +1,134 @@
+"""Flags: what each kind of evidence looks like, and that honest clients have none."""
+
+import numpy as np
+import pytest
+
+from fedcoast import Round
+from fedcoast.analysis.behaviour import Behaviour
+from fedcoast.analysis.flags import KINDS, flags
+
+CLIENTS, ROUNDS, SIZE = "abcde", 12, 400
+LAYERS = ("first.weight", "middle.weight", "last.weight")
+
+
+def federation(forge, weights=None):
+    """Honest clients follow a common direction that turns from round to round, each with noise; `forge` makes e's."""
+    rng = np.random.default_rng(0)
+    start = {name: rng.standard_normal(SIZE).astype(np.float32) for name in LAYERS}
+    steps, previous = [], {}
+    for number in range(1, ROUNDS + 1):
+        common = {name: rng.standard_normal(SIZE) for name in LAYERS}
+        local = {
+            client: {n: (start[n] + 0.01 * (common[n] + rng.standard_normal(SIZE))).astype(np.float32) for n in LAYERS}
+            for client in CLIENTS
+        }
+        local["e"] = {n: np.asarray(a, np.float32) for n, a in forge(rng, start, local, steps, previous).items()}
+        end = {n: np.mean([model[n] for model in local.values()], axis=0, dtype=np.float32) for n in LAYERS}
+        yield Round(number, start=start, local=local, end=end, weights=weights)
+        steps = [*steps, {n: end[n] - start[n] for n in LAYERS}][-4:]
+        start, previous = end, local
+
+
+def honest(rng, start, local, steps, previous):
+    return local["e"]
+
+
+def moved(factor):
+    def forge(rng, start, local, steps, previous):
+        return {n: start[n] + factor(n) * (local["e"][n] - start[n]) for n in LAYERS}
+
+    return forge
+
+
+def noise(rng, start, local, steps, previous):
+    return {n: start[n] + 0.014 * rng.standard_normal(SIZE) for n in LAYERS}
+
+
+def echo(rng, start, local, steps, previous):
+    return {n: start[n] + steps[-1][n] for n in LAYERS} if steps else start
+
+
+def mean_of_steps(rng, start, local, steps, previous):
+    return {n: start[n] + np.mean([step[n] for step in steps], axis=0) for n in LAYERS} if steps else start
+
+
+def steering(rng, start, local, steps, previous):
+    vector = np.random.default_rng(7)
+    return {n: start[n] + 0.014 * vector.standard_normal(SIZE) for n in LAYERS}
+
+
+def frozen(rng, start, local, steps, previous):
+    return previous["e"] if previous else local["e"]
+
+
+def late_copy(rng, start, local, steps, previous):
+    return previous["a"] if previous else local["e"]
+
+
+ATTACKS = {
+    "idle": lambda rng, start, local, steps, previous: start,
+    "repeated": frozen,
+    "copy": late_copy,
+    "replay": echo,
+    "steering": steering,
+    "unrelated": noise,
+    "opposed": moved(lambda name: -1),
+    "poisoned layers": moved(lambda name: -1 if name.startswith("middle") else 1),
+    "scale": moved(lambda name: 5),
+}
+
+
+def test_honest_clients_have_no_flags():
+    assert flags(federation(honest)) == []
+    assert flags(federation(honest, dict(zip(CLIENTS, (1, 2, 3, 2, 4), strict=True)))) == []
+
+
+@pytest.mark.parametrize("kind", ATTACKS)
+def test_each_kind_of_evidence_names_the_attacker_and_nobody_else(kind):
+    found = flags(federation(ATTACKS[kind]))
+    assert kind in {flag.kind for flag in found}
+    assert {flag.client for flag in found} == {"e"}
+    assert {flag.kind for flag in found} <= set(KINDS)
+
+
+def test_a_mean_of_steps_is_a_replay_too():
+    assert "replay" in {flag.kind for flag in flags(federation(mean_of_steps))}
+
+
+def test_a_copy_in_the_same_round_names_both_since_either_may_be_the_copy():
+    found = flags(federation(lambda rng, start, local, steps, previous: local["a"]))
+    assert {(flag.client, flag.kind) for flag in found} == {("a", "copy"), ("e", "copy")}
+
+
+def test_a_claimed_weight_far_above_the_others_is_named():
+    weights = {**dict.fromkeys(CLIENTS, 1.0), "e": 20.0}
+    assert [(flag.client, flag.kind) for flag in flags(federation(honest, weights))] == [("e", "claimed weight")]
+
+
+def test_honesty_that_ends_is_a_change():
+    count = iter(range(ROUNDS))
+
+    def forge(*view):
+        return honest(*view) if next(count) < ROUNDS // 2 else noise(*view)
+
+    assert [(flag.client, flag.kind, flag.rounds) for flag in flags(federation(forge))] == [("e", "change", 6)]
+
+
+def test_where_nobody_moves_stillness_is_no_evidence():
+    still = {name: np.zeros(4) for name in LAYERS}
+    rounds = [Round(number, start=still, local=dict.fromkeys("ab", still), end=still) for number in range(1, 8)]
+    assert flags(rounds) == []
+
+
+def test_ballots_alone_raise_no_flags_and_one_client_has_nobody_to_be_compared_with():
+    start, end = {"w": np.zeros(4)}, {"w": np.ones(4)}
+    assert flags([Round(1, start=start, local={"a": start, "b": end}, end=end, ballot_keep=0.1)]) == []
+    assert flags([Round(number, start=start, local={"a": start}, end=start) for number in (1, 2, 3)]) == []
+
+
+def test_only_a_sample_of_a_large_layer_is_held():
+    rng = np.random.default_rng(0)
+    start, end = ({"big.weight": rng.standard_normal(100_000)} for _ in range(2))
+    behaviour = Behaviour()
+    behaviour.observe(Round(1, start=start, local={"a": start, "b": end}, end=end))
+    assert behaviour._steps[0].size <= 4096
