@@ -33,6 +33,7 @@ from fedcoast.simulation.utility import utility_for
 NAME = "attacks"
 COMMAND = "python -m benchmarks.attacks"
 CLIENTS, SEEDS, ROUNDS = (6, 10), (0, 1, 2), 30
+BATCH, RATE = 48, 0.004
 MOST_FOR_SHAPLEY = 6
 VALIDATION_IMAGES = 100
 LEFT_OUT = ("chance", "constant", "size", "fed-pca-exact", "cgsv-exact")
@@ -92,7 +93,8 @@ def experiments(smoke: bool) -> dict[str, Experiment]:
     found = {}
     for clients in CLIENTS[:1] if smoke else CLIENTS:
         for seed in SEEDS[:1] if smoke else SEEDS:
-            honest = preset("quick", "digits", "deep-mlp", clients=clients, seed=seed, rounds=6 if smoke else ROUNDS)
+            sizes = {"rounds": 6 if smoke else ROUNDS, "batch": BATCH, "learning_rate": RATE}
+            honest = preset("quick", "digits", "deep-mlp", clients=clients, seed=seed, **sizes)
             found[f"{HONEST}/{clients}/{seed}"] = honest
             for name in ("echo", "zero") if smoke else ATTACKS:
                 found[f"{name}/{clients}/{seed}"] = replace(honest, attack=name, attacker=clients // 2)

@@ -21,6 +21,7 @@ from fedcoast.simulation.settings import SETTINGS
 NAME = "flags"
 COMMAND = "python -m benchmarks.flags"
 MODELS, CLIENTS, SEEDS, ROUNDS = ("mlp", "deep-mlp"), (5, 10), (30, 31, 32), 30
+SIZES = {"rounds": ROUNDS, "batch": 48, "learning_rate": 0.004}
 
 
 def run(smoke: bool) -> None:
@@ -30,8 +31,8 @@ def run(smoke: bool) -> None:
         for setting in ("noise",) if smoke else SETTINGS:
             for model in MODELS[:1] if smoke else MODELS:
                 for clients in CLIENTS[:1] if smoke else CLIENTS:
-                    rounds = 8 if smoke else ROUNDS
-                    changes: dict[str, Any] = {"setting": setting, "clients": clients, "seed": seed, "rounds": rounds}
+                    changes: dict[str, Any] = {"setting": setting, "clients": clients, "seed": seed, **SIZES}
+                    changes |= {"rounds": 8} if smoke else {}
                     found = flags(Federation(preset("quick", "digits", model, **changes)))
                     entry = counts.setdefault(setting, {"clients": 0, "flagged": 0, "kinds": {}})
                     entry["clients"] += clients

@@ -115,15 +115,31 @@ def test_honesty_that_ends_is_a_change():
 
 
 def test_where_nobody_moves_stillness_is_no_evidence():
-    still = {name: np.zeros(4) for name in LAYERS}
+    still = {name: np.zeros(SIZE) for name in LAYERS}
     rounds = [Round(number, start=still, local=dict.fromkeys("ab", still), end=still) for number in range(1, 8)]
     assert flags(rounds) == []
 
 
 def test_ballots_alone_raise_no_flags_and_one_client_has_nobody_to_be_compared_with():
-    start, end = {"w": np.zeros(4)}, {"w": np.ones(4)}
+    start, end = {"w": np.zeros(SIZE)}, {"w": np.ones(SIZE)}
     assert flags([Round(1, start=start, local={"a": start, "b": end}, end=end, ballot_keep=0.1)]) == []
     assert flags([Round(number, start=start, local={"a": start}, end=start) for number in (1, 2, 3)]) == []
+
+
+def test_tiny_models_raise_no_flags():
+    start, end = {"w": np.zeros(4)}, {"w": np.ones(4)}
+    assert flags([Round(n, start=start, local={"a": start, "b": end}, end=end) for n in (1, 2, 3)]) == []
+
+
+def test_a_model_that_grows_begins_anew():
+    rng = np.random.default_rng(1)
+    for size in (200, 300):
+        start, end = ({"w": rng.standard_normal(size)} for _ in range(2))
+        behaviour = Behaviour()
+        behaviour.observe(Round(1, start=start, local={"a": start, "b": end}, end=end))
+        grown = {"w": rng.standard_normal(2 * size)}
+        behaviour.observe(Round(2, start=grown, local={"a": grown, "b": grown}, end=grown))
+        assert [len(rows) for rows in behaviour.by_client.values()] == [2, 2]
 
 
 def test_only_a_sample_of_a_large_layer_is_held():

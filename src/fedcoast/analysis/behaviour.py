@@ -5,6 +5,7 @@ uploads and of the last four global steps are held, and nothing else.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from fedcoast.errors import Client
 from fedcoast.rounds import Round
 from fedcoast.rounds.arrays import Array
+from fedcoast.rounds.clients import as_client
 from fedcoast.rounds.schema import ModelSchema
 from fedcoast.rounds.unmoved import layer_of
 
@@ -22,6 +24,7 @@ Sample = NDArray[np.float64]
 MOST_OF_A_LAYER = 4096
 STEPS = 4
 EQUAL = 0.9999  # cosine of two updates that are the same but for rounding
+FEWEST_ENTRIES = 100  # with fewer, honest updates may well point the same way
 
 
 @dataclass(frozen=True)
@@ -51,13 +54,18 @@ class Behaviour:
         self._steps: list[Sample] = []
 
     def observe(self, fl_round: Round) -> None:
+        """Look at a round; those known by their ballots only, and tiny models, tell nothing."""
+        if fl_round.ballot_keep is not None:
+            return
         schema = fl_round.schema()
         layers = _layers(schema)
         start = _sample(schema, fl_round.read_start(schema))
-        uploads = {client: _sample(schema, upload) for client, upload in fl_round.uploads(schema, "quarantine", {})}
+        uploads = _uploads(fl_round, schema)
+        if any(step.size != start.size for step in self._steps):  # the model has grown: nothing earlier compares
+            self._updates, self._uploads, self._steps = {}, {}, []
         updates = {client: upload - start for client, upload in uploads.items()}
         logs = _weights(fl_round)
-        if len(updates) > 1:
+        if len(updates) > 1 and start.size >= FEWEST_ENTRIES:
             agreements = {client: _agreement(client, updates) for client in updates}
             by_layer = {
                 layer: {
@@ -103,6 +111,17 @@ class Behaviour:
                 for layer, values in by_layer.items()
             },
         )
+
+
+def _uploads(fl_round: Round, schema: ModelSchema) -> dict[Client, Sample]:
+    """The uploads that can be read; whoever scores the round reports the others."""
+    found = {}
+    for key in fl_round.local:
+        client = as_client(key)
+        if client not in fl_round.quarantined:
+            with suppress(Exception):  # a lazy mapping may fail in any way
+                found[client] = _sample(schema, schema.read(fl_round.local[key], before=fl_round.start))
+    return found
 
 
 def series(rows: list[Observed], name: str) -> list[float]:

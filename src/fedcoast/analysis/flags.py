@@ -56,8 +56,12 @@ def flags(rounds: Iterable[Round]) -> list[Flag]:
     """All flags of a federation, by client; empty where nothing stands out, or uploads are known by ballots only."""
     behaviour = Behaviour()
     for fl_round in rounds:
-        if fl_round.ballot_keep is None:
-            behaviour.observe(fl_round)
+        behaviour.observe(fl_round)
+    return flags_of(behaviour)
+
+
+def flags_of(behaviour: Behaviour) -> list[Flag]:
+    """The flags of the rounds that were observed, for whoever goes through the rounds anyway."""
     by_client = behaviour.by_client
     found = []
     for client, observed in by_client.items():

@@ -9,6 +9,8 @@ import typer
 from rich.text import Text
 
 from fedcoast import Assessment, CoAst, Recorder, read_about, replay
+from fedcoast.analysis.behaviour import Behaviour
+from fedcoast.analysis.flags import flags_of
 from fedcoast.analysis.health import health_of
 from fedcoast.analysis.uncertainty import uncertainty
 from fedcoast.analysis.verdicts import blind_spots, too_early, verdicts
@@ -39,6 +41,9 @@ def assess(
     ray: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Share the work over a Ray cluster: its address, or local.")
     ] = None,
+    flags: Annotated[
+        bool, typer.Option("--flags/--no-flags", help="Also look for uploads that honest training does not give.")
+    ] = True,
     json: Annotated[bool, typer.Option("--json", help="The whole answer as JSON.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="The whole answer as CSV.")] = False,
 ) -> None:
@@ -48,10 +53,13 @@ def assess(
     """
     assessor = coast.make(CoAst)
     shares: dict[int, Shares | None] = {}
+    behaviour = Behaviour()
     with progress(total=None) as bar:
         if ray is None:
             for fl_round in replay(run):
                 assessor.observe(fl_round)
+                if flags:
+                    behaviour.observe(fl_round)
                 shares[fl_round.number] = fl_round.unmoved
                 bar(f"round {fl_round.number}, {len(fl_round.clients)} clients")
             assessment = assessor.assessment()
@@ -67,6 +75,8 @@ def assess(
     else:
         show(assessment, truth_of(run))
         print_sentence(health.warning(printable))
+        for flag in flags_of(behaviour):
+            print_sentence(f"Flagged: {printable(flag.client)}, {flag.kind}. {printable(flag.evidence)}")
     if not chain_holds(run, assessment.clients):
         raise typer.Exit(FAILED)
     if not assessment.credits:

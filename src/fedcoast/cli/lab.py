@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from fedcoast import CoAst, Round, replay
+from fedcoast.analysis.behaviour import Behaviour
+from fedcoast.analysis.flags import flags_of
 from fedcoast.analysis.health import health_of
 from fedcoast.cli.answers import print_sentence, show
 from fedcoast.cli.screen import err, out, progress
@@ -131,13 +133,17 @@ def _finished(folder: Path) -> range:
 def _summarise(federation: "Federation", folder: Path) -> None:
     assessor, accuracy = CoAst(keep=federation.experiment.keep), float("nan")
     shares: dict[int, Shares | None] = {}
+    behaviour = Behaviour()
     for fl_round in replay(folder):
         assessor.observe(fl_round)
+        behaviour.observe(fl_round)
         shares[fl_round.number] = fl_round.unmoved
         accuracy = fl_round.metrics["test accuracy"]
     show(assessor.assessment(), federation.ground_truth)
     out().print(f"Test accuracy of the shared model after round {assessor.last_round}: {accuracy:.3f}")
     print_sentence(health_of(folder, shares).line(printable))
+    for flag in flags_of(behaviour):
+        print_sentence(f"Flagged: {printable(flag.client)}, {flag.kind}. {printable(flag.evidence)}")
     out().print(f"Recorded in {folder}", soft_wrap=True)
 
 
@@ -147,7 +153,7 @@ def _progress_line(fl_round: Round) -> str:
 
 @app.command()
 def attack(
-    name: Annotated[str, typer.Argument(show_default=False, help="The attack, or list to see all of them.")],
+    name: Annotated[str, typer.Argument(show_default=False)],
     client: Annotated[int, typer.Option(help="The (first) client that attacks.")] = 2,
     dataset: Dataset = "digits",
     model: Annotated[str, typer.Option(help="mlp, deep-mlp, tiny-resnet, convnet, resnet4 or resnet18.")] = "deep-mlp",
@@ -159,7 +165,10 @@ def attack(
     runs: Annotated[Path, typer.Option("--out", help="The folder for run folders.")] = Path("runs"),
     workers: Annotated[int, typer.Option(help="Processes that train clients; 0 is one per core.")] = 0,
 ) -> None:
-    """Train a federation in which a client attacks, into a run folder."""
+    """Train a federation in which a client attacks, into a run folder.
+
+    NAME is the attack, such as echo or steering; list prints all of them.
+    """
     _require_lab()
     from fedcoast.simulation.attacks import ATTACKS, attack_named
     from fedcoast.simulation.federation import Federation

@@ -20,6 +20,7 @@ def test_an_attacked_federation_is_trained_into_a_run_folder(tmp_path):
     assert folder.name.startswith("digits-deep-mlp-noise-fedavg-zero-seed0-")
     assert read_about(folder)["attack"] == {"name": "zero", "clients": [{"name": "1", "type": "int"}]}
     assert "by client 1" in result.output
+    assert "Flagged: 1, idle. The upload equals the model it was sent in 4 of 4 rounds." in result.output
 
 
 def test_an_unknown_attack_is_refused():
