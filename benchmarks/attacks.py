@@ -107,7 +107,7 @@ def summarise(runs: Mapping[str, Any], attack: str, clients: int, method: str) -
     identities = [str(client) for client in attack_named(attack).identities(clients // 2, clients)]
     for seed in SEEDS:
         before, after = (runs.get(f"{name}/{clients}/{seed}") for name in (HONEST, attack))
-        if before is None or after is None or method not in after["scores"]:
+        if before is None or after is None or not before["scores"].keys() & after["scores"].keys() & {method}:
             continue
         old, new = shares(before["scores"][method]), shares(after["scores"][method])
         first = identities[0] if attack != "collusion-40" else str(clients // 2)
@@ -131,7 +131,8 @@ def page(runs: Mapping[str, Any]) -> str:
     """docs/attacks.md."""
     parts = [_INTRODUCTION]
     for clients in CLIENTS:
-        names = methods(clients)
+        known = {name for key, run in runs.items() if f"/{clients}/" in key for name in run["scores"]}
+        names = [name for name in methods(clients) if name in known]
         heads = ["attack", "accuracy", "flagged", *names]
         lines = [heads, ["---"] * len(heads), _honest_line(runs, clients, names)]
         lines += [_attack_line(runs, attack, clients, names) for attack in ATTACKS]
@@ -152,11 +153,11 @@ def _honest_line(runs: Mapping[str, Any], clients: int, names: list[str]) -> lis
         return []
     client = str(clients // 2)
     false = sum(len(run["flags"]) for run in found)
-    cells = [
-        "/".join(str(rank(run["scores"][name], client)) for run in found)
-        + f" {fmean(shares(run['scores'][name])[client] for run in found):.0%}"
-        for name in names
-    ]
+    cells = []
+    for name in names:
+        scores = [run["scores"][name] for run in found if name in run["scores"]]
+        ranks = "/".join(str(rank(by_client, client)) for by_client in scores)
+        cells.append(f"{ranks} {fmean(shares(by_client)[client] for by_client in scores):.0%}" if scores else "–")
     flagged = f"{false} of {clients * len(found)} clients"
     return ["(honest)", f"{fmean(run['accuracy'] for run in found):.2f}", flagged, *cells]
 
