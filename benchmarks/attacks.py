@@ -184,7 +184,7 @@ _INTRODUCTION = f"""\
     {COMMAND}
 
 A client in the middle of the true order attacks in every round, and its upload is aggregated like any other. Each cell
-shows the attacker's rank in each of three seeds and its mean share of all positive scores; in brackets, by how much the
+shows the attacker's rank, seed by seed, and its mean share of all positive scores; in brackets, by how much the
 share of the honest clients falls (+) or grows (−) against the same federation without attack. “flagged” counts the runs
 in which every attacker was flagged (below), and honest clients that were flagged too. Shapley sees 100 test
 images; no other method sees any. Digits, deep-mlp, 30 rounds of FedAvg, the noise setting. Where

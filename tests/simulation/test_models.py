@@ -48,6 +48,7 @@ def expected_count(name: str, channels: int, size: int, classes: int) -> int:
     left = {8: 0, 28: 3, 32: 4, 96: 15}[size]  # (size − 7) // 2 + 1, a third of it
     return {
         "mlp": linear(channels * size * size, 32) + linear(32, classes),
+        "deep-mlp": linear(channels * size * size, 32) + 2 * linear(32, 32) + linear(32, classes),
         "tiny-resnet": stem + 2 * narrow + linear(64 * left**2, classes),
         "convnet": convolution(channels, 128, 3) + 2 * wide + 3 * 256 + linear(128 * (size // 8) ** 2, classes),
         "resnet4": stem + 2 * narrow + convolution(64, 128, 3) + 6 * wide + linear(128 * left**2, classes),
@@ -167,7 +168,7 @@ def test_models_without_normalisation_learn_from_their_first_weights(name: str) 
 @pytest.mark.parametrize(
     ("name", "channels", "size", "classes", "words"),
     [
-        ("resnet", 3, 32, 10, "model must be one of mlp, tiny-resnet, .*; got 'resnet'"),
+        ("resnet", 3, 32, 10, "model must be one of mlp, deep-mlp, tiny-resnet, .*; got 'resnet'"),
         ("mlp", 0, 32, 10, "at least 1; got 0 and 10"),
         ("mlp", 3, 32, 0, "at least 1; got 3 and 0"),
         ("convnet", 3, 7, 10, "at least 8 × 8 pixels; got 7 × 7"),
