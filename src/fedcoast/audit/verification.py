@@ -29,7 +29,8 @@ class Verification:
     `head` is the hash of the last link: kept elsewhere, it tells later whether rounds were cut off or all was written
     anew. `uncovered` are rounds older than the chain; `confirmed` says what agrees, in sentences; `unchecked` are
     claims that were not held against a recording that is not as it was; `outside` are files in the folder that the
-    chain does not cover, and why.
+    chain does not cover, and why. `anchored` says whether the chain passes through heads that were kept elsewhere:
+    without one, rounds cut off at the end do not show.
     """
 
     folder: str
@@ -42,6 +43,7 @@ class Verification:
     uncovered: tuple[int, ...] = ()
     confirmed: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
+    anchored: bool = False
     outside: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -52,13 +54,16 @@ class Verification:
         return {"agrees": self.agrees, **asdict(self)}
 
 
-def verify(folder: str | Path, artifacts: Iterable[str | Path] = (), head: str | None = None) -> Verification:
+def verify(
+    folder: str | Path, artifacts: Iterable[str | Path] = (), head: str | Iterable[str] | None = None
+) -> Verification:
     """Recompute every hash of a run folder, and the scores behind every claim.
 
     `artifacts` are answers (`fedcoast assess --json`), reports (HTML or JSON) and saved states; those that lie in the
-    folder are found without being named. `head` is one that was kept: the chain must pass through it.
+    folder are found without being named. `head` is one that was kept, or several: the chain must pass through each.
     """
-    folder, wanted = Path(folder), _head(head)
+    heads = [head] if isinstance(head, str) else [] if head is None else list(head)
+    folder, kept_heads = Path(folder), [_head(one) for one in heads]
     if not is_run(folder) and not is_folder(folder / ROUNDS):
         raise BadFile(f"{folder} is no recorded run, and only those carry a chain (fedcoast import makes one)")
     try:
@@ -72,8 +77,7 @@ def verify(folder: str | Path, artifacts: Iterable[str | Path] = (), head: str |
         if sound and not found and claim.kind == "report":
             found = check_report(folder, claim.text, claim.last_round)
         _check_claim(claim, found, chain, confirmed if sound else [])
-    if wanted is not None:
-        _check_head(wanted, chain, confirmed)
+    passes = [_check_head(wanted, chain, confirmed) for wanted in kept_heads]
     return Verification(
         folder=str(folder),
         head=chain.head,
@@ -86,13 +90,14 @@ def verify(folder: str | Path, artifacts: Iterable[str | Path] = (), head: str |
         confirmed=tuple(confirmed),
         unchecked=() if sound else tuple(str(claim.file) for claim in claims),
         outside=chain.outside,
+        anchored=bool(passes) and all(passes),
     )
 
 
-def _head(text: str | None) -> str | None:
-    if text is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", text):
+def _head(text: str) -> str:
+    if not re.fullmatch(r"[0-9a-fA-F]{64}", text):
         raise BadSetting(f"a head is 64 hexadecimal digits, as fedcoast verify prints it; got {text!r}")
-    return None if text is None else text.lower()
+    return text.lower()
 
 
 def _claims(folder: Path, artifacts: list[Path], chain: ChainReport) -> list[Claim]:
@@ -141,13 +146,14 @@ def _check_claim(claim: Claim, found: list[str], chain: ChainReport, confirmed: 
         confirmed.append(f"{file}: {of}{head}, by {claim.method}({settings})")
 
 
-def _check_head(wanted: str, chain: ChainReport, confirmed: list[str]) -> None:
+def _check_head(wanted: str, chain: ChainReport, confirmed: list[str]) -> bool:
     at = next((number for number, found in chain.heads.items() if found == wanted), None)
     if at is None and wanted != chain.beginning:
         what = f"no link has the head {wanted[:12]}…: rounds were cut off at the end, or the chain was written anew"
         chain.findings.append(Finding(ROUNDS, what))
-    else:
-        since = sum(at is None or number > at for number in chain.heads)
-        grown = f"; {since} rounds were added since" if since else ""
-        where = f"that of {RUN_META}, from before the first round" if at is None else f"the link of round {at}"
-        confirmed.append(f"the head that was kept is {where}{grown}")
+        return False
+    since = sum(at is None or number > at for number in chain.heads)
+    grown = f"; {since} rounds were added since" if since else ""
+    where = f"that of {RUN_META}, from before the first round" if at is None else f"the link of round {at}"
+    confirmed.append(f"the head that was kept is {where}{grown}")
+    return True
