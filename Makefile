@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all test-flower lint types docs release bench reproduce reproduce-smoke clean
+.PHONY: help install demo test test-all test-flower lint types docs release bench reproduce reproduce-smoke clean lock
 
 help:  ## show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -43,6 +43,9 @@ lint: install  ## ruff, and the import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+
+lock: install  ## write requirements.lock, the pins of constraints.txt with the hashes of their files
+	$(BIN)/uv pip compile constraints.txt --generate-hashes --no-deps --no-header --no-annotate --python-version 3.11.7 --output-file requirements.lock --quiet
 
 types: install  ## mypy, strict
 	$(BIN)/mypy

@@ -280,7 +280,7 @@ def test_a_true_report_is_not_blamed_for_a_recording_that_was_changed(run, repor
     path.unlink()
     found = verify(run, [report])
     assert [finding.file for finding in found.findings] == ["rounds/0000000003/client-000001.safetensors"]
-    assert (found.confirmed, found.unchecked) == ((), (str(report),))
+    assert (found.confirmed, found.unchecked) == ((), (f"{report}, since the recording is not what it was",))
     said = f"not checked: {report}, since the recording is not what it was"
     assert said in fedcoast("verify", run, "--report", report).stdout
 

@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -176,3 +177,13 @@ def test_metrics_are_numbers_of_the_model_that_is_recorded(tmp_path):
 
     with worker_pool(SMALL, federation.data, 1, "cpu") as hands:
         assert hands.evaluate({n: np.array(a) for n, a in last.end.items()}) == json.loads(json.dumps(last.metrics))
+
+
+@pytest.mark.parametrize("aggregation", ["fedavgm", "fedadam"])
+def test_a_server_optimiser_does_not_resume_without_its_state(tmp_path, aggregation):
+    experiment = dataclasses.replace(SMALL, rounds=2, aggregation=aggregation, server_rate=0.3)
+    simulate(Federation(experiment), tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "server")
+    shutil.rmtree(tmp_path / "run" / "rounds" / "0000000002")
+    with pytest.raises(BadFile, match=f"is missing: {aggregation} resumes from the server's state"):
+        simulate(Federation(experiment), tmp_path / "run")

@@ -31,6 +31,7 @@ class ChainReport:
     last_round: int | None = None
     unlinked: list[int] = field(default_factory=list)
     outside: dict[str, str] = field(default_factory=dict)
+    missed: dict[int, str] = field(default_factory=dict)
     rounds: int = 0
     files: int = 0
     bytes: int = 0
@@ -50,6 +51,7 @@ def check_chain(folder: Path) -> ChainReport:
         chain.heads[number] = link.hash
         _check_step(folder, link, before, rounds, links, chain)
         _check_files(folder, rounds[number], link, chain)
+        chain.missed.update(_missed(rounds[number]))
         before.append(number)
     chain.rounds, chain.last_round = len(rounds), max(rounds, default=None)
     chain.beginning = _beginning(folder, rounds, links)
@@ -103,6 +105,16 @@ def _said_number(place: Path) -> object:
         return read_json(place / ROUND_META, DEPTH).get("number")
     except (FedcoastError, AttributeError):
         return None
+
+
+def _missed(place: Path) -> dict[int, str]:
+    """The rounds that the recorder was shown and could not write, as it noted with the next one."""
+    try:
+        return {
+            int(one["number"]): str(one["reason"]) for one in read_json(place / ROUND_META, DEPTH).get("missed", ())
+        }
+    except (FedcoastError, AttributeError, KeyError, TypeError, ValueError, OverflowError):
+        return {}
 
 
 def _name_missing_links(

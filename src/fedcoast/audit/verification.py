@@ -30,7 +30,8 @@ class Verification:
     anew. `uncovered` are rounds older than the chain; `confirmed` says what agrees, in sentences; `unchecked` are
     claims that were not held against a recording that is not as it was; `outside` are files in the folder that the
     chain does not cover, and why. `anchored` says whether the chain passes through heads that were kept elsewhere:
-    without one, rounds cut off at the end do not show.
+    without one, rounds cut off at the end do not show. `missed` are rounds that the recorder was shown and could not
+    write, with the reason; claims of who saw them are then `unchecked`.
     """
 
     folder: str
@@ -44,11 +45,12 @@ class Verification:
     confirmed: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
     anchored: bool = False
+    missed: dict[int, str] = field(default_factory=dict)
     outside: dict[str, str] = field(default_factory=dict)
 
     @property
     def agrees(self) -> bool:
-        return not self.findings and not self.uncovered and self.head is not None
+        return not self.findings and not self.uncovered and not self.unchecked and self.head is not None
 
     def to_json(self) -> dict[str, Any]:
         return {"agrees": self.agrees, **asdict(self)}
@@ -71,12 +73,18 @@ def verify(
     except OSError as error:
         raise BadFile(f"{folder} cannot be read ({error})") from error
     confirmed: list[str] = []
+    unchecked: list[str] = []
     sound = not chain.findings  # else a claim that no longer follows from it need not be what was changed
     claims = _claims(folder, [Path(artifact) for artifact in artifacts], chain)
     for claim, found in differences(replay(folder), claims) if sound else [(claim, []) for claim in claims]:
         if sound and not found and claim.kind == "report":
             found = check_report(folder, claim.text, claim.last_round)
+        if found and claim.whole and (gaps := _missed_before(claim, chain)):
+            unchecked.append(f"{claim.file}, since the recorder missed {gaps}, which others saw")
+            continue
         _check_claim(claim, found, chain, confirmed if sound else [])
+    if not sound:
+        unchecked = [f"{claim.file}, since the recording is not what it was" for claim in claims]
     passes = [_check_head(wanted, chain, confirmed) for wanted in kept_heads]
     return Verification(
         folder=str(folder),
@@ -88,7 +96,10 @@ def verify(
         findings=tuple(chain.findings),
         uncovered=tuple(chain.unlinked),
         confirmed=tuple(confirmed),
-        unchecked=() if sound else tuple(str(claim.file) for claim in claims),
+        unchecked=tuple(unchecked)
+        if sound
+        else tuple(f"{c.file}, since the recording is not what it was" for c in claims),
+        missed=chain.missed,
         outside=chain.outside,
         anchored=bool(passes) and all(passes),
     )
@@ -129,6 +140,12 @@ def _claims(folder: Path, artifacts: list[Path], chain: ChainReport) -> list[Cla
             else:
                 chain.outside[path.name] = _SERVER if path.name == "server" and is_folder(path) else _STRANGER
     return claims
+
+
+def _missed_before(claim: Claim, chain: ChainReport) -> str:
+    """The rounds that are not in the recording, by its own word, and that the claim may know of."""
+    until = chain.last_round if claim.last_round is None else claim.last_round
+    return ", ".join(f"round {n} ({why})" for n, why in chain.missed.items() if until is not None and n <= until)
 
 
 def _check_claim(claim: Claim, found: list[str], chain: ChainReport, confirmed: list[str]) -> None:

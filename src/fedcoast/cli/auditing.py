@@ -92,7 +92,8 @@ def _lines(found: Verification) -> list[str]:
     if found.uncovered:
         lines.append(_uncovered(found))
     lines += [f"agrees: {sentence}" for sentence in found.confirmed]
-    lines += [f"not checked: {file}, since the recording is not what it was" for file in found.unchecked]
+    lines += [f"missed by the recorder: round {number} ({why})" for number, why in found.missed.items()]
+    lines += [f"not checked: {what}" for what in found.unchecked]
     lines += [f"outside of the chain: {path} ({why})" for path, why in found.outside.items()]
     if found.head is not None:
         where = "before the first round" if found.last_round is None else f"after round {found.last_round}"
@@ -108,9 +109,10 @@ def _lines(found: Verification) -> list[str]:
             )
     else:
         count = len(found.findings)
-        lines.append(
-            f"{found.folder} could not be verified" + (f": {count} difference{'s' * (count > 1)}." if count else ".")
-        )
+        why = f": {count} difference{'s' * (count > 1)}" if count else ""
+        if found.unchecked and not count:
+            why = " in full: nothing was changed, and what is named above cannot be checked"
+        lines.append(f"{found.folder} could not be verified{why}.")
     return lines
 
 

@@ -81,7 +81,8 @@ def build_report(
         truth=truth if everyone else None,
         **details,
     )
-    return replace(data, options={"level": level, "draws": draws, "budget": budget, "rule": rule, "by": by})
+    chosen = {"level": level, "draws": draws, "budget": budget, "rule": rule, "by": by, "force": force}
+    return replace(data, options=chosen)  # all of them, so that `fedcoast verify` can make the report again
 
 
 def _earned(assessment: Assessment, budget: str | None, rule: Rule, by: By, **options: Any) -> Rewards | None:

@@ -75,6 +75,11 @@ def _resume(federation: Federation, folder: Path, number: int) -> None:
     if (file := _server_file(folder, number)).exists():
         held, _ = read_tensors(file)
         federation.server.restore({name: read(array)[0] for name, array in held.items()})
+    elif federation.experiment.aggregation in ("fedavgm", "fedadam"):
+        raise BadFile(
+            f"{file} is missing: {federation.experiment.aggregation} resumes from the server's state after round"
+            f" {number}, and would train another model without it; use a new folder"
+        )
     federation.resume(number, {name: read(array)[0].copy() for name, array in last.end.items()})
 
 

@@ -43,7 +43,9 @@ class Recorder:
     `about` are facts of the run in JSON's types (an experiment, a planted truth), kept when the folder is new.
     `ledger` is an assessor that somebody else shows the rounds to: the credits it holds for final are written down with
     each round, and so come into the chain (`head` is the hash of its last link; docs/audit.md). While it has no answer
-    yet, rounds are written without new credits, which come with a later round.
+    yet, rounds are written without new credits, which come with a later round. A round that could not be written (the
+    disk was full, say) is noted as missed with the next one that is: whoever saw it may have other credits than follow
+    from the folder.
 
         with Recorder("runs/today") as recorder:
             recorder.observe(round)
@@ -71,6 +73,7 @@ class Recorder:
         self.last_round: int | None = None
         self.head = ""
         self._linked: int | None = None
+        self._missed: dict[int, str] = {}
         self._kept: CreditLog | None = None
         facts = None if about is None else _as_json(about)
         _prepare(self.folder)
@@ -123,10 +126,12 @@ class Recorder:
             part.rename(place)
         except BaseException as error:
             shutil.rmtree(part, ignore_errors=True)
+            self._missed[round.number] = f"{type(error).__name__}: {error}"
             if isinstance(error, OSError):
                 raise BadFile(f"{place} cannot be written ({error})") from error
             raise
         sync(self.folder / ROUNDS)
+        self._missed.clear()
         self.last_round, self._schema, self._end = round.number, schema, end
         self._linked, self.head = link.number, link.hash
         if self._kept is not None:
@@ -180,6 +185,8 @@ class Recorder:
                 {"client": client_to_json(client), "reason": reason} for client, reason in quarantined.items()
             ],
         }
+        if missed := {number: why for number, why in self._missed.items() if number != round.number}:
+            facts["missed"] = [{"number": number, "reason": why} for number, why in missed.items()]
         write_json(part / ROUND_META, facts)
         hasher.add(ROUND_META)
         return _digest(end), hasher.link(round.number, self._linked, self.head, facts)
