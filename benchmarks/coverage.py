@@ -360,7 +360,7 @@ sure = uncertainty(assessor.assessment())   # level=0.90, by="total"
 print(sure)
 sure.intervals["ann"]            # (low, high) for the total; None if ann was seen too rarely
 sure.mean_intervals["ann"]       # the same per round seen
-sure.evened_intervals["ann"]     # per round, as if all had been in every round
+sure.adjusted_intervals["ann"]     # per round, as if all had been in every round
 sure.rank_intervals["ann"]       # the best and the worst rank ann may really have
 sure.above[0, 1]                 # the probability that sure.clients[0] really is above sure.clients[1]
 sure.groups                      # who cannot be told apart
@@ -398,7 +398,7 @@ told apart from everyone below. So nobody is in another group than someone it ca
 of neighbours may make a group whose ends differ. Rank intervals count whom a client is surely above and below, all
 comparisons together (Mogstad, Romano, Shaikh, Wilhelm, *Inference for Ranks*, 2024).
 
-Where clients missed rounds, `by="evened"` ranks and groups them by what is
+Where clients missed rounds, `by="adjusted-mean"` ranks and groups them by what is
 [evened out](default.md#clients-that-miss-rounds), which is a sum over the rounds as a total is; to it the luck of the
 others adds too. A client that too few common rounds connect with most of the others has no interval there.
 
@@ -443,10 +443,13 @@ or not (label skew, where other data make another client of the same name). It d
 
 does all this again (about eight minutes on one core); results/coverage.json has the figures.
 
-## From certainty to rewards
+## From uncertainty to verdicts and rewards
 
-`fedcoast rewards RUN --budget 100000 --alike` pays clients alike who cannot be told apart, so that nobody is paid for
-luck. With `--by evened` nobody is paid for the rounds it was asked in either.
+Verdicts use ranges that hold for all clients at once (`joint_intervals`): with 90 % confidence not one is wrong.
+*helps*: the whole range lies above zero; *hurts*: below; *idle*: the client returned the model unchanged in most
+rounds; *cannot tell*: everything else. Two clients are told apart by the same rule for all pairs (`reach`), so ranks,
+groups and ties never contradict each other. `METHOD_MARGIN` in `fedcoast.analysis.uncertainty` widens everything by the
+error of the method itself; it is 1.0, the luck of the rounds alone. [Rewards](rewards.md) pay by the same ranges.
 """
 
 

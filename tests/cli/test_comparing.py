@@ -10,7 +10,8 @@ import typer
 from typer.testing import CliRunner
 
 from fedcoast import METHODS, BadSetting, Recorder
-from fedcoast.cli.comparing import compare, method_names
+from fedcoast.cli.comparing import compare
+from fedcoast.cli.method_choice import method_names
 from fedcoast.rounds.clients import client_to_json
 from federations import federation
 
@@ -45,7 +46,10 @@ def test_all_asks_everyone_and_says_who_cannot_answer(run):
     assert {*data["methods"], *data["errors"]} == set(METHODS)
     assert set(data["methods"]) == set(FREE) - {"size"}
     assert "does not say what the uploads counted for" in data["errors"]["size"]
-    assert data["errors"]["shapley"] == "it needs validation data, and only a run of the lab comes with some"
+    assert (
+        data["errors"]["shapley"]
+        == "it needs validation data: give your own (--utility module:function, which values a model)"
+    )
 
 
 def test_some_are_asked_by_name(run):

@@ -17,7 +17,6 @@ MISSING_EXTRA = 5
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     help="Who contributed what in federated learning, without validation data.",
     epilog="Exit codes: 0 an answer, 1 a check that failed, 2 wrong usage, 3 input that cannot be used, "

@@ -1,6 +1,7 @@
 """`fedcoast assess` and `fedcoast import`: answers from a folder."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from json import dumps, loads
 from pathlib import Path
 from typing import Annotated
@@ -15,10 +16,12 @@ from fedcoast.analysis.health import health_of
 from fedcoast.analysis.uncertainty import uncertainty
 from fedcoast.analysis.verdicts import blind_spots, too_early, verdicts
 from fedcoast.cli.coast_options import CoAstOptions, takes_coast_options
+from fedcoast.cli.method_choice import OwnUtility, method_names, prepare_methods
 from fedcoast.cli.run_checks import FAILED, chain_holds
-from fedcoast.cli.screen import out, progress
-from fedcoast.errors import Client
+from fedcoast.cli.screen import one_format, out, progress
+from fedcoast.errors import BadSetting, Client
 from fedcoast.integrations.ray import assess_on_ray
+from fedcoast.methods import Assessor
 from fedcoast.methods.text import printable
 from fedcoast.reports.answer_table import answer_table
 from fedcoast.rounds.round import Policy
@@ -38,6 +41,8 @@ def assess(
     run: Run,
     *,
     coast: CoAstOptions,
+    method: Annotated[str, typer.Option(help="Another method, by its name; `fedcoast compare` lists them.")] = "coast",
+    utility: OwnUtility = None,
     ray: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Share the work over a Ray cluster: its address, or local.")
     ] = None,
@@ -49,9 +54,10 @@ def assess(
 ) -> None:
     """Rank the clients of a run by what they contributed.
 
-    RUN is a recorded run, or a folder of checkpoints.
+    RUN is a recorded run, or a folder of checkpoints. Example: fedcoast assess runs/demo
     """
-    assessor = coast.make(CoAst)
+    one_format(json, csv)
+    assessor = _assessor(run, method, coast, utility)
     shares: dict[int, Shares | None] = {}
     behaviour = Behaviour()
     with progress(total=None) as bar:
@@ -63,9 +69,15 @@ def assess(
                 shares[fl_round.number] = fl_round.unmoved
                 bar(f"round {fl_round.number}, {len(fl_round.clients)} clients")
             assessment = assessor.assessment()
+        elif not isinstance(assessor, CoAst):
+            raise BadSetting(f"a Ray cluster can share the work of coast alone; leave out --ray or --method {method}")
         else:
             assessment = assess_on_ray(run, assessor, ray, lambda done, of: bar(f"shard {done} of {of}"))
             shares = dict.fromkeys(round_numbers(run))
+    if assessment.credits and not assessment.counted:
+        raise BadSetting(
+            f"--score-rounds selects none of the {len(assessment.credits)} scored rounds; choose rounds among them"
+        )
     health = health_of(run, shares)
     if json:
         whole = {**loads(assessment.to_json()), "health": health.to_json()}
@@ -81,6 +93,21 @@ def assess(
         raise typer.Exit(FAILED)
     if not assessment.credits:
         raise typer.Exit(TOO_FEW_ROUNDS)
+
+
+def _assessor(run: Path, method: str, coast: CoAstOptions, utility: str | None) -> Assessor:
+    if method == "coast":
+        return coast.make(CoAst)
+    (name,) = method_names(method) if method != "all" and "," not in method else ("",)
+    if not name:
+        raise BadSetting(f"--method takes one name; fedcoast compare asks several. Got {method!r}")
+    replace(coast, given={k: v for k, v in coast.given.items() if k != "bad_uploads"}).refuse(
+        f"options of CoAst mean nothing to {name}"
+    )
+    assessors, unavailable = prepare_methods(run, [name], "loss", coast.bad_uploads, utility)
+    if unavailable:
+        raise BadSetting(f"{name} cannot assess {run}: {unavailable[name]}")
+    return assessors[name]
 
 
 def import_(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from fedcoast import CoAst, Round, replay
+from fedcoast import CoAst, Round, read_about, replay
 from fedcoast.analysis.behaviour import Behaviour
 from fedcoast.analysis.flags import flags_of
 from fedcoast.analysis.health import health_of
@@ -14,7 +14,7 @@ from fedcoast.cli.answers import print_sentence, show
 from fedcoast.cli.screen import err, out, progress
 from fedcoast.errors import BadSetting, require
 from fedcoast.methods.text import printable
-from fedcoast.rounds.unmoved import Shares, with_unmoved
+from fedcoast.rounds.unmoved import Shares
 
 if TYPE_CHECKING:
     from fedcoast.simulation.federation import Federation
@@ -46,7 +46,7 @@ def demo(
     from fedcoast.reports.forms import write
     from fedcoast.simulation.federation import Federation
     from fedcoast.simulation.presets import preset
-    from fedcoast.simulation.simulation import about
+    from fedcoast.simulation.simulation import simulate
 
     federation = Federation(preset("quick", "digits", "mlp", setting="noise", seed=seed))
     experiment, truth, accuracy = federation.experiment, federation.ground_truth, list[float]()
@@ -55,14 +55,17 @@ def demo(
         " each client's images are noisier than the one before's."
     )
     with progress(experiment.rounds) as bar:
-
-        def on_round(fl_round: Round) -> None:
-            accuracy.append(fl_round.metrics["test accuracy"])
-            bar(_progress_line(fl_round))
-
-        data = assess_rounds(
-            with_unmoved(federation), on_round=on_round, truth=truth, facts=about(federation), title="The demo"
-        )
+        folder = file.parent / ("demo" if seed == 0 else f"demo-{seed}")
+        for _ in _finished(folder):
+            bar("already trained")
+        simulate(federation, folder, on_round=lambda fl_round: bar(_progress_line(fl_round)))
+    data = assess_rounds(
+        replay(folder),
+        on_round=lambda fl_round: accuracy.append(fl_round.metrics["test accuracy"]),
+        truth=truth,
+        facts=read_about(folder),
+        title="The demo",
+    )
     show(data.assessment, truth)
     out().print(
         f"The shared model classifies {accuracy[-1]:.1%} of the test digits correctly; the scores used no test data.\n"
@@ -73,7 +76,9 @@ def demo(
     )
     print_sentence(data.health.warning(printable))
     write(data, file)
-    out().print(f"Uncertainty and rewards are in the report: {file}", soft_wrap=True)
+    out().print(f"The report: {file}. The run: {folder}. Try next:", soft_wrap=True)
+    for command in (f"serve {file.parent}", f"assess {folder}", f"rewards {folder} --budget 1000"):
+        out().print(f"  fedcoast {command}", soft_wrap=True)
 
 
 def simulate(

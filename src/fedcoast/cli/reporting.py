@@ -11,7 +11,7 @@ from fedcoast.analysis.health import health_of
 from fedcoast.analysis.rewards import Rule
 from fedcoast.cli.answers import TOO_FEW_ROUNDS, Run, truth_of
 from fedcoast.cli.coast_options import CoAstOptions, takes_coast_options
-from fedcoast.cli.comparing import method_names, prepare_methods
+from fedcoast.cli.method_choice import method_names, prepare_methods
 from fedcoast.cli.rewarding import PaidFor, answer
 from fedcoast.cli.run_checks import FAILED, chain_holds
 from fedcoast.cli.screen import err, out, progress

@@ -13,7 +13,7 @@ from fedcoast.analysis.uncertainty import By
 from fedcoast.cli.answers import TOO_FEW_ROUNDS, Run, show
 from fedcoast.cli.coast_options import CoAstOptions, takes_coast_options
 from fedcoast.cli.run_checks import FAILED, chain_holds
-from fedcoast.cli.screen import out, progress
+from fedcoast.cli.screen import one_format, out, progress
 from fedcoast.storage.files import read_plain
 
 PaidFor = Annotated[
@@ -42,6 +42,7 @@ def rewards(
 
     RUN is a recorded run, a folder of checkpoints, or an answer of `fedcoast assess --json` or `--csv`.
     """
+    one_format(json, csv)
     total = None if budget is None else cents(budget)  # before a long replay, not after
     assessment = answer(run, coast)
     if not assessment.credits and run.is_dir():

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
@@ -24,6 +25,12 @@ def err() -> Console:
 
 def complain(error: object) -> None:
     err().print(Text(f"fedcoast: {printable(error)}"), soft_wrap=True)
+
+
+def one_format(json: bool, csv: bool) -> None:
+    """Refuse to print two formats into one stream."""
+    if json and csv:
+        raise typer.BadParameter("--json and --csv exclude each other; choose one")
 
 
 @contextmanager

@@ -1,0 +1,93 @@
+"""What a stranger typed first (trials 1.8, 1.10 and 1.15)."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import fixture_a
+from fedcoast import Recorder
+from fedcoast.cli import app
+from fedcoast.cli.method_choice import load_utility
+from fedcoast.errors import BadSetting
+
+
+@pytest.fixture
+def run(tmp_path):
+    with Recorder(tmp_path / "run") as recorder:
+        for fl_round in fixture_a.rounds("observer"):
+            recorder.observe(fl_round)
+    return tmp_path / "run"
+
+
+def invoke(*arguments, **environment):
+    return CliRunner().invoke(app, list(map(str, arguments)), env=environment)
+
+
+def test_the_package_runs_as_a_module():
+    done = subprocess.run([sys.executable, "-m", "fedcoast", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("fedcoast ")
+
+
+def test_completion_can_be_installed():
+    assert "--install-completion" in invoke("--help", COLUMNS="120").stdout
+
+
+@pytest.mark.parametrize("command", ["assess", "compare", "rewards"])
+def test_json_and_csv_together_are_wrong_usage(run, command):
+    done = invoke(command, run, "--json", "--csv")
+    assert done.exit_code == 2
+    assert "exclude each other" in done.stderr
+
+
+def test_an_empty_selection_of_rounds_is_refused(run):
+    done = invoke("assess", run, "--score-rounds", "50:")
+    assert isinstance(done.exception, BadSetting)
+    assert "selects none of the 2 scored rounds" in str(done.exception)
+
+
+def test_another_method_can_be_asked(run):
+    assert json.loads(invoke("assess", run, "--method", "cosine", "--json").stdout)["method"] == "cosine"
+    wrong = invoke("assess", run, "--method", "cosin")
+    assert "did you mean cosine?" in str(wrong.exception)
+    mixed = invoke("assess", run, "--method", "cosine", "--keep", "0.5")
+    assert "options of CoAst mean nothing to cosine" in str(mixed.exception)
+
+
+def test_own_validation_data_serve_methods_that_need_some(run, tmp_path, monkeypatch):
+    (tmp_path / "validation_of_mine.py").write_text(
+        "def worth(model):\n    return float(sum(a.sum() for a in model.values()))\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    without = invoke("assess", run, "--method", "leave-one-out")
+    assert "--utility module:function" in str(without.exception)
+    done = invoke("assess", run, "--method", "leave-one-out", "--utility", "validation_of_mine:worth", "--json")
+    assert json.loads(done.stdout)["method"] == "leave-one-out"
+    compared = invoke("compare", run, "--methods", "leave-one-out", "--utility", "validation_of_mine:worth", "--json")
+    assert compared.exit_code == 0
+    assert str(tmp_path) not in sys.path
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("nothing", "must be MODULE:FUNCTION"), ("no_such_module:f", "cannot be imported"), ("os:f", "has no 'f'")],
+)
+def test_a_utility_that_is_not_there_is_refused(name, reason):
+    with pytest.raises(BadSetting, match=reason):
+        load_utility(name)
+
+
+def test_the_answer_fits_eighty_columns(run):
+    environment = {**os.environ, "COLUMNS": "80"}
+    done = subprocess.run(
+        [sys.executable, "-m", "fedcoast", "assess", str(run)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=True,
+    )
+    assert done.stdout.startswith("Too early to say who helps")
+    assert all(len(line) <= 80 for line in done.stdout.splitlines() if "│" in line or "─" in line)
