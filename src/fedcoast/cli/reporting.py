@@ -79,16 +79,27 @@ def serve(
     coast: CoAstOptions,
     title: Title = None,
 ) -> None:
-    """Show a run in browsers while it grows; Ctrl-C ends it.
+    """Show a run in browsers while it grows, or all runs of a folder; Ctrl-C ends it.
 
-    RUN is the folder of a recorded run, or of checkpoints; it need not be there yet.
+    RUN is a recorded run, a folder of checkpoints, or a folder of runs; a run need not be there yet.
+    Example: fedcoast serve runs
     """
     for module in ("plotly", "starlette", "uvicorn"):
         require(module, extra="report")
-    from fedcoast.reports.live import read_token, serve
+    from fedcoast.reports import many_runs
+    from fedcoast.reports.live import read_token, serve, serve_application
 
-    follower, token = _follower(run, coast, title), read_token(token_file)
-    serve(follower, host, port, token, lambda address: err().print(f"{address}  (Ctrl-C stops it)", soft_wrap=True))
+    token = read_token(token_file)
+
+    def ready(address: str) -> None:
+        err().print(f"{address}  (Ctrl-C stops it)", soft_wrap=True)
+
+    if many_runs.find_runs(run):
+        runs = many_runs.OpenRuns(run, lambda place: _follower(place, coast, None))
+        serve_application(lambda closing: many_runs.application(runs, token, closing), host, port, token, ready)
+    else:
+        _check_parent(run)
+        serve(_follower(run, coast, title), host, port, token, ready)
 
 
 @takes_coast_options
@@ -105,7 +116,14 @@ def watch(
     """
     from fedcoast.reports.terminal import watch
 
+    _check_parent(run)
     watch(_follower(run, coast, title), out(), until=lambda: once)
+
+
+def _check_parent(run: Path) -> None:
+    """A run need not have begun, but the folder that it will lie in must be there: else the path is mistyped."""
+    if not run.exists() and not run.resolve().parent.is_dir():
+        raise BadSetting(f"{run} cannot be followed: the folder {run.resolve().parent} does not exist; check the path")
 
 
 def _follower(run: Path, coast: CoAstOptions, title: str | None) -> RunFollower:

@@ -134,10 +134,21 @@ def serve(
 
     Only this machine can see it, unless there is a token, which every request must then bring.
     """
+    serve_application(lambda closing: application(Live(follower), token, closing), host, port, token, ready)
+
+
+def serve_application(
+    make: Callable[[Callable[[], bool]], Starlette],
+    host: str = "127.0.0.1",
+    port: int = PORT,
+    token: str | None = None,
+    ready: Callable[[str], None] = lambda address: None,
+) -> None:
+    """Serve an application until interrupted; it is made with a function that says whether the server is closing."""
     check(host, token)
     listening = _listen(host, port)
     config = uvicorn.Config(
-        lambda: application(Live(follower), token, lambda: server.should_exit),
+        lambda: make(lambda: server.should_exit),
         factory=True,
         log_level="warning",
         access_log=False,  # it would write tokens down
