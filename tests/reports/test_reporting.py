@@ -81,7 +81,7 @@ def test_methods_are_compared(run, tmp_path):
 def test_a_method_that_cannot_be_asked_leaves_its_reason_in_the_report(run, tmp_path):
     fedcoast("report", run, "-o", tmp_path / "r.html", "--methods", "shapley,norm", "--keep", 0.5)
     text = (tmp_path / "r.html").read_text()
-    assert "No answer from shapley: it needs validation data, and only a run of the lab comes with some" in text
+    assert "No answer from shapley: it needs validation data: give your own" in text
     fedcoast("report", run, "-o", tmp_path / "r.json", "--methods", "shapley", "--keep", 0.5)
     assert list(json.loads((tmp_path / "r.json").read_text())["comparison"]["errors"]) == ["shapley"]
 
