@@ -27,7 +27,7 @@ from fedcoast.simulation.federation import Federation
 from fedcoast.simulation.training import new_model
 from fedcoast.stats import bootstrap as uncertainty
 from fedcoast.stats.bootstrap import Floats
-from fedcoast.stats.participation_adjustment import evened
+from fedcoast.stats.participation_adjustment import adjusted_mean
 
 DOCS = Path(__file__).parents[1] / "docs" / "certainty.md"
 COMMAND = "python -m benchmarks.coverage"
@@ -157,7 +157,7 @@ def trend_left_in(table: Floats, seed: int, reach: int) -> Floats:
 
 WAYS: dict[str, tuple[Callable[[Floats, int, int], Floats], Callable[[Floats], Floats]]] = {
     "ours": (ours, total),
-    "evened": (of_levels, evened),
+    "evened": (of_levels, adjusted_mean),
     "one round at a time": (one_at_a_time, total),
     "trend left in": (trend_left_in, total),
 }
@@ -236,7 +236,7 @@ def as_if_all_were_there(runs: int, rounds: int = 60, seen: float = 0.5) -> list
             table = np.where(there, expected + moving_average(rng, rounds) / 4, np.nan)
             count = there.sum(axis=0)
             mean.note(ours(table, run, HORIZON) / count, total(table) / count - expected.mean(axis=0))
-            level.note(of_levels(table, run, HORIZON), evened(table) - expected.mean(axis=0))
+            level.note(of_levels(table, run, HORIZON), adjusted_mean(table) - expected.mean(axis=0))
         figures = {"mean": mean.figures(), "evened": level.figures()}
         rows.append({"a round": name, "rounds": rounds, "seen": seen, "runs": runs, **figures})
         print(f"a round {name:<30} {_line(figures)}", flush=True)

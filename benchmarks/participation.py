@@ -35,7 +35,7 @@ METHODS_COMPARED: dict[str, Callable[[], Assessor]] = {
 WAYS: dict[str, Callable[[Assessment], dict[str | int, float]]] = {
     "sum": lambda answer: dict(answer.scores),
     "mean": lambda answer: answer.mean,
-    "evened": lambda answer: answer.evened,
+    "evened": lambda answer: answer.adjusted_mean,
 }
 
 

@@ -38,7 +38,7 @@ from fedcoast.kernels.ballots import kept
 from fedcoast.kernels.bit_planes import PlaneLayout, agreements
 from fedcoast.kernels.compiling import kernels
 from fedcoast.kernels.threads import ALONE, ThreadPool
-from fedcoast.kernels.vote_counts import count, lead, tally
+from fedcoast.kernels.vote_counts import count, majority_sign, tally
 from fedcoast.methods import CGSV, Cosine, Norm
 from fedcoast.rounds.arrays import arithmetic
 
@@ -106,7 +106,7 @@ def after_intake(parameters: int, clients: int, turns: int) -> Figures:
         votes = tally(caster.plane_layout.words, clients)
         for ballot in planes:
             count(votes, ballot)
-        drift = lead([votes, votes])
+        drift = majority_sign([votes, votes])
         for ballot in planes:
             agreements(ballot, drift, caster.plane_layout)
 

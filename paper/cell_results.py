@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from fedcoast.simulation.experiment import Experiment
-from fedcoast.stats.participation_adjustment import evened
+from fedcoast.stats.participation_adjustment import adjusted_mean
 from fedcoast.stats.ranking import spearman
 from paper.cells import Cell, Table
 from paper.run_results import Facts, RunResult, RunResults
@@ -73,7 +73,7 @@ def comparable_scores(run_result: RunResult, run: Experiment, adjust: bool = Fal
     if run.participation == 1 or not _is_sum(run_result):
         return run_result.scores
     if adjust:
-        return list(map(float, evened(np.array(list(run_result.by_round.values()), dtype=np.float64))))
+        return list(map(float, adjusted_mean(np.array(list(run_result.by_round.values()), dtype=np.float64))))
     return [
         score / rounds if rounds else math.nan
         for score, rounds in zip(run_result.scores, run_result.rounds_scored, strict=True)

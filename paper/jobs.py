@@ -156,7 +156,7 @@ def _run_result(
     return RunResult(
         settings=dict(assessment.settings),
         scores=[assessment.scores.get(client, 0.0) for client in clients],
-        rounds_scored=[assessment.seen.get(client, 0) for client in clients],
+        rounds_scored=[assessment.rounds_scored.get(client, 0) for client in clients],
         credits=credits,
         seconds=comparison.seconds[key],
         evaluations=comparison.evaluations.get(key),

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import numpy as np
 
 from fedcoast import Assessment
+from fedcoast.methods.layer_credits import LayerCredits
 from fedcoast.reports.assess_rounds import assess_rounds, build_report
-from fedcoast.reports.layers import LayerCredits
 from federations import federation
 
 SCRIPT = "<script>alert(1)</script>"
@@ -44,8 +44,9 @@ def large(clients=1000, rounds=1000, layers=60, draws=100):
             number + 1: {names[place]: int(credits[place, number]) for place in np.flatnonzero(there[:, number])}
             for number in range(rounds)
         },
-        seen={name: int(there[place].sum()) for place, name in enumerate(names)},
-        settings={"horizon": 2, "signal": "ballot", "baseline": "idle", "score_rounds": [None, None]},
+        rounds_scored={name: int(there[place].sum()) for place, name in enumerate(names)},
+        zero_is_idle=True,
+        dependence_span=4,
     )
     report = build_report(assessment, draws=draws, title="large", made=MADE)
     votes = {name: np.full(layers, 100) for name in names}

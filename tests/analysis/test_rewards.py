@@ -20,7 +20,7 @@ SCORES = {"ann": 600, "bob": 300, "cid": 100, "dan": 0, "eve": -400}
 
 
 def assessed(scores, seen=None):
-    return Assessment("mine", scores, seen=seen or dict.fromkeys(scores, 10))
+    return Assessment("mine", scores, rounds_scored=seen or dict.fromkeys(scores, 10))
 
 
 ALL = assessed(SCORES)
@@ -61,7 +61,7 @@ def test_the_mean_pays_for_the_round_and_not_for_being_asked():
 def test_the_adjusted_mean_pays_neither_for_being_asked_nor_for_the_rounds():
     credits = {1: {"ann": 9, "bob": 8}, 2: {"bob": 2, "cid": 1}, 3: {"bob": 2, "cid": 1}}
     scores, seen = {"ann": 9, "bob": 12, "cid": 2, "dan": 0}, {"ann": 1, "bob": 3, "cid": 2, "dan": 0}
-    paid = forced(Assessment("mine", scores, credits, seen=seen), by="adjusted-mean")
+    paid = forced(Assessment("mine", scores, credits, rounds_scored=seen), by="adjusted-mean")
     assert [float(paid.scores[client]) for client in scores] == pytest.approx([5, 4, 3, 0])
     assert paid.clients == ("ann", "bob", "cid", "dan")
     assert paid.options["by"] == "adjusted-mean"
@@ -72,8 +72,8 @@ def test_by_the_adjusted_mean_the_total_still_says_who_earned_and_who_did_harm()
     fall = range(40, 0, -1)
     credits = {n: {"ann": 6 * f, "bob": 5 * f, ("late" if f <= 20 else "early"): 0} for n, f in enumerate(fall)}
     scores = {"ann": 6 * sum(fall), "bob": 5 * sum(fall), "late": 0, "early": 0}
-    idle = Assessment("mine", scores, credits, seen={"ann": 40, "bob": 40, "late": 20, "early": 20})
-    assert idle.evened["late"] > 10 > -10 > idle.evened["early"]  # of it, zero means nothing
+    idle = Assessment("mine", scores, credits, rounds_scored={"ann": 40, "bob": 40, "late": 20, "early": 20})
+    assert idle.adjusted_mean["late"] > 10 > -10 > idle.adjusted_mean["early"]  # of it, zero means nothing
     paid = forced(idle, by="adjusted-mean")
     assert (paid.shares["late"], paid.shares["early"]) == (0, 0)
 
@@ -87,7 +87,7 @@ def test_clients_that_did_alike_are_paid_alike_whatever_rounding_says(everybody)
         credits = {n: dict(zip("abc", row, strict=False)) for n, row in enumerate(rows)}
         scores = {c: sum(of.get(c, 0) for of in credits.values()) for c in "abc"}
         seen = {c: sum(c in of for of in credits.values()) for c in "abc"}
-        answer = Assessment("mine", scores, credits, seen=seen)
+        answer = Assessment("mine", scores, credits, rounds_scored=seen)
         paid = forced(answer, rule="rank", by="adjusted-mean", equal_pay_ties=False)
         assert paid.shares["a"] == paid.shares["b"]
 
@@ -95,7 +95,7 @@ def test_clients_that_did_alike_are_paid_alike_whatever_rounding_says(everybody)
 def test_what_cannot_be_adjusted_is_not_paid_for():
     with pytest.raises(BadSetting, match="the scores of mine are not sums of credits"):
         forced(ALL, by="adjusted-mean")
-    apart = Assessment("mine", {"ann": 3, "bob": 1}, {1: {"ann": 3}, 2: {"bob": 1}}, seen={"ann": 1, "bob": 1})
+    apart = Assessment("mine", {"ann": 3, "bob": 1}, {1: {"ann": 3}, 2: {"bob": 1}}, rounds_scored={"ann": 1, "bob": 1})
     with pytest.raises(BadSetting, match="some clients share no rounds"):
         forced(apart, by="adjusted-mean")
 
@@ -111,7 +111,7 @@ def noisy(worths, rounds=40):
     rng = np.random.default_rng(1)
     credits = {n: {c: float(w + rng.normal()) for c, w in worths.items()} for n in range(rounds)}
     scores = {c: sum(of[c] for of in credits.values()) for c in worths}
-    return Assessment("mine", scores, credits, seen=dict.fromkeys(worths, rounds))
+    return Assessment("mine", scores, credits, rounds_scored=dict.fromkeys(worths, rounds))
 
 
 def test_clients_that_cannot_be_told_apart_are_paid_equally():

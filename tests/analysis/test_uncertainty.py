@@ -11,7 +11,7 @@ from fedcoast.methods import METHODS
 from federations import federation, show
 
 
-def assessed(table, settings=None, names="abcdefgh"):
+def assessed(table, names="abcdefgh", **about):
     """An assessment from a table of credits: a row a round, NaN where a client was away."""
     table = np.asarray(table, dtype=float)
     clients = names[: table.shape[1]]
@@ -23,8 +23,8 @@ def assessed(table, settings=None, names="abcdefgh"):
         "mine",
         scores={c: float(np.nansum(table[:, place])) for place, c in enumerate(clients)},
         credits=credits,
-        seen={c: int((~np.isnan(table[:, place])).sum()) for place, c in enumerate(clients)},
-        settings=settings or {},
+        rounds_scored={c: int((~np.isnan(table[:, place])).sum()) for place, c in enumerate(clients)},
+        **about,
     )
 
 
@@ -64,16 +64,11 @@ def test_a_higher_level_gives_wider_intervals(three):
 def test_blocks_cover_what_neighbouring_rounds_share():
     table = np.random.default_rng(0).normal(size=(40, 2))
     assert uncertainty(assessed(table)).block == 3
-    assert uncertainty(assessed(table, {"horizon": 6})).block == 7
-    assert uncertainty(assessed(table, {"horizon": 6, "past_weight": 0})).block == 7
-    assert (
-        uncertainty(assessed(table, {"horizon": 3, "past_weight": 0.5})).block == 7
-    )  # one's future may be another's past
-    assert uncertainty(assessed(table, {"horizon": "far"})).block == 3
+    assert uncertainty(assessed(table, dependence_span=6)).block == 7
 
 
 def test_too_few_rounds_give_no_interval_and_say_so():
-    sure = uncertainty(assessed(np.ones((8, 2)), {"horizon": 2}))
+    sure = uncertainty(assessed(np.ones((8, 2)), dependence_span=2))
     assert sure.intervals == {"a": None, "b": None}
     assert sure.mean_intervals == sure.adjusted_intervals == {"a": None, "b": None}
     assert sure.rank_intervals == {"a": (1, 2), "b": (1, 2)}
@@ -115,7 +110,7 @@ def test_the_adjusted_mean_does_not_reward_the_rounds_that_a_client_was_in():
     assert by_mean.clients[-1] == "a"
     assert by_adjusted.clients == ("a", "b", "c")
     assert by_adjusted.groups == (("a",), ("b",), ("c",))
-    assert by_adjusted.values == pytest.approx(assessed(table).evened)
+    assert by_adjusted.values == pytest.approx(assessed(table).adjusted_mean)
     for client, (low, high) in by_adjusted.adjusted_intervals.items():
         assert by_mean.adjusted_intervals[client] == pytest.approx((low, high))
         assert (low + high) / 2 == pytest.approx(by_adjusted.values[client])
@@ -166,7 +161,7 @@ def test_only_rounds_that_the_scores_count_matter():
     table[:10] += 1000
     whole = assessed(table)
     late = assessed(table[10:])
-    window = replace(whole, scores=late.scores, seen=late.seen, settings={"score_rounds": [10, None]})
+    window = replace(whole, scores=late.scores, rounds_scored=late.rounds_scored, counted_rounds=tuple(range(11, 41)))
     assert uncertainty(window).intervals == uncertainty(late).intervals
     assert uncertainty(window).rounds == 30
 
@@ -202,7 +197,7 @@ def test_twins_cannot_be_told_apart_however_long_one_looks():
     assert "never" in str(sure)
 
 
-@pytest.mark.parametrize("assessment", [Assessment("mine", {}), Assessment("mine", {"a": 0}, seen={"a": 0})])
+@pytest.mark.parametrize("assessment", [Assessment("mine", {}), Assessment("mine", {"a": 0}, rounds_scored={"a": 0})])
 def test_an_answer_without_credits_is_no_error(assessment):
     sure = uncertainty(assessment)
     assert sure.groups == ()
@@ -247,7 +242,7 @@ def test_the_table_shows_names_as_text_and_fits_a_terminal(three):
         three,
         scores={rude if c == "a" else c: score for c, score in three.scores.items()},
         credits={n: {rude if c == "a" else c: x for c, x in of.items()} for n, of in three.credits.items()},
-        seen={rude if c == "a" else c: 40 for c in "abc"},
+        rounds_scored={rude if c == "a" else c: 40 for c in "abc"},
     )
     text = str(uncertainty(renamed))
     assert r"\x1b[2J[bold]boo[/bold]" in text

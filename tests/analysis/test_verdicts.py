@@ -19,8 +19,9 @@ def answered(credits, unchanged=None):
         "coast",
         {client: sum(of.get(client, 0) for of in credits.values()) for client in clients},
         credits,
-        seen={client: sum(client in of for of in credits.values()) for client in clients},
+        rounds_scored={client: sum(client in of for of in credits.values()) for client in clients},
         settings={"signal": "ballot", "keep": 0.1},
+        zero_is_idle=True,
         unchanged=unchanged or {},
     )
 

@@ -10,10 +10,9 @@ import pytest
 from audit.runs import coast, record
 from fedcoast.audit import verify
 from fedcoast.audit.report_check import check_report, compare_reports, make_again
-from fedcoast.methods import METHODS
+from fedcoast.methods import METHODS, CoAst
 from fedcoast.reports.assess_rounds import assess_rounds
 from fedcoast.reports.forms import to_json
-from fedcoast.reports.layers import LayeredCoAst
 from fedcoast.reports.markup import inert
 from fedcoast.reports.page import page
 from fedcoast.reports.signature import BLOCK, read_signature
@@ -33,7 +32,7 @@ def run(tmp_path_factory):
 def report(run):
     return assess_rounds(
         replay(run),
-        LayeredCoAst(coast().config),
+        CoAst(coast().config, track_layers=True),
         {"cosine": METHODS["cosine"].make(), "norm": METHODS["norm"].make()},
         facts=read_about(run),
         budget="1000",

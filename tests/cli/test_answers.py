@@ -126,7 +126,7 @@ def test_exit_codes_mean_something(run, tmp_path, arguments, code, said):
 
 def test_too_few_rounds_are_said_in_words(run):
     done = within("assess", run, "--horizon", "9")
-    assert "A round is scored 9 rounds later. Waiting: 1, 2, 3, 4." in done.stdout
+    assert "A round is scored by the rounds after it. Waiting: 1, 2, 3, 4." in done.stdout
     assert done.stdout.startswith("Too early to say anything")
 
 
@@ -170,7 +170,7 @@ def test_a_bad_upload_is_counted_and_the_others_ranked(tmp_path):
     done = within("assess", tmp_path, "--keep", "0.5", "--json")
     answer = Assessment.from_json(done.stdout)
     assert "must be finite; got nan" in answer.quarantined[2]["c2"]
-    assert answer.seen == {"c1": 2, "c2": 1, "c3": 2}
+    assert answer.rounds_scored == {"c1": 2, "c2": 1, "c3": 2}
     shown = within("assess", tmp_path, "--keep", "0.5").stdout
     assert "left out" in shown
     assert "Participation varies; compare the adjusted means." in shown

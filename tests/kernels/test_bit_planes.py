@@ -11,7 +11,7 @@ from fedcoast.kernels.bit_planes import SPAN, PlaneLayout, agreements, signs_of,
 from fedcoast.kernels.compiling import kernels
 from fedcoast.kernels.movement import agreement, movement, movement_planes, vote_drift, votes
 from fedcoast.kernels.threads import ThreadPool
-from fedcoast.kernels.vote_counts import count, lead, tally
+from fedcoast.kernels.vote_counts import count, majority_sign, tally
 from strategies import seeds, steady
 
 BORDERS = st.sampled_from([1, 2, 63, 64, 65, 128, 200, 1000])
@@ -90,7 +90,7 @@ def test_votes_counted_in_planes_are_the_votes(seed, size, clients):
         place, bits = np.arange(size), np.unpackbits(tallies[-1].view(np.uint8), axis=-1, bitorder="little")
         up, down = (bits[..., place].astype(int) * 2 ** np.arange(bits.shape[1])[:, None]).sum(axis=1)
         assert (up - down).tolist() == sums[-1].tolist()
-    assert to_signs(lead(tallies), size).tolist() == vote_drift(sums).tolist()
+    assert to_signs(majority_sign(tallies), size).tolist() == vote_drift(sums).tolist()
 
 
 def test_everyone_voting_alike_overflows_nothing():
@@ -98,8 +98,8 @@ def test_everyone_voting_alike_overflows_nothing():
     held = tally(2, 255)
     for _ in range(255):
         count(held, to_planes(ones))
-    assert to_signs(lead([held, held, held]), 70).tolist() == ones.tolist()
-    assert to_signs(lead([held, held[::-1]]), 70).tolist() == [0] * 70
+    assert to_signs(majority_sign([held, held, held]), 70).tolist() == ones.tolist()
+    assert to_signs(majority_sign([held, held[::-1]]), 70).tolist() == [0] * 70
 
 
 @pytest.mark.parametrize("threads", [1, 2])

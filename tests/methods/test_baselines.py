@@ -23,7 +23,7 @@ def test_data_size_is_what_the_aggregation_counted():
 
 def test_data_size_counts_the_rounds_a_client_was_there():
     shown = weighted([without(round, "bob") if round.number == 2 else round for round in federation(rounds=3)])
-    assert show(Size(), shown).seen == {"ann": 3, "bob": 2, "cid": 3}
+    assert show(Size(), shown).rounds_scored == {"ann": 3, "bob": 2, "cid": 3}
 
 
 def test_data_size_without_weights_says_what_is_missing():

@@ -53,7 +53,7 @@ def test_before_any_round_there_is_an_empty_answer():
 
 def test_clients_met_in_pending_rounds_only_have_no_score_yet():
     assessment = show(CoAst.votes(keep=1, horizon=3), climbing(3, a=UP))
-    assert (assessment.scores, assessment.seen, assessment.pending) == ({"a": 0}, {"a": 0}, (1, 2, 3))
+    assert (assessment.scores, assessment.rounds_scored, assessment.pending) == ({"a": 0}, {"a": 0}, (1, 2, 3))
     assert np.isnan(assessment.mean["a"])
 
 
@@ -109,7 +109,7 @@ def test_a_client_that_is_away_gets_neither_credit_nor_penalty():
     assessment = show(CoAst.votes(keep=1, horizon=1), rounds)
     assert assessment.credits[2] == {"always": 4}
     assert assessment.scores == {"always": 16, "sometimes": 8}
-    assert assessment.seen == {"always": 4, "sometimes": 2}
+    assert assessment.rounds_scored == {"always": 4, "sometimes": 2}
     assert assessment.mean == {"always": 4.0, "sometimes": 4.0}
 
 
@@ -159,7 +159,7 @@ def test_a_warm_up_can_be_left_out_and_a_window_can_slide():
     def score(part):
         assessment = show(CoAst.votes(keep=1, horizon=1, score_rounds=part), rounds)
         assert list(assessment.credits) == [1, 2, 3, 4, 5]
-        return assessment.scores["a"], assessment.seen["a"]
+        return assessment.scores["a"], assessment.rounds_scored["a"]
 
     assert score(slice(None)) == (4, 5)
     assert score(slice(2, None)) == (12, 3)
@@ -186,7 +186,7 @@ def test_a_truncated_tail_is_valued_with_the_future_there_is_and_stays_pending()
     assert dropped.credits == {1: {"a": 4}}
     assert truncated.credits == {1: {"a": 4}, 2: {"a": 0}, 3: {"a": -4}}
     assert truncated.pending == dropped.pending == (2, 3, 4)
-    assert (truncated.scores, truncated.seen) == ({"a": 0}, {"a": 3})
+    assert (truncated.scores, truncated.rounds_scored) == ({"a": 0}, {"a": 3})
 
 
 def test_a_truncated_credit_is_provisional():
@@ -209,8 +209,8 @@ def votes_of(layers, rounds=DEEP):
     """How many votes a client has: all parameters of the layers that count."""
     assessor = CoAst.votes(keep=1, layers=layers, signal="update", reference="movement", ulp_tolerance=0)
     show(assessor, rounds)
-    (held, *_) = assessor._held
-    return int(sizes(held.claims["ann"], held.plane_layout).sum())
+    (held, *_) = assessor._waiting
+    return int(sizes(held.signals["ann"], held.plane_layout).sum())
 
 
 @pytest.mark.parametrize(("layers", "size"), [
@@ -316,7 +316,7 @@ def test_statistics_of_normalisation_layers_never_vote():
 def votes_of_network(rounds):
     assessor = CoAst.votes(keep=1, signal="update")
     assessor.observe(rounds[0])
-    (held,) = assessor._held
+    (held,) = assessor._waiting
     return sum(held.plane_layout.sizes)
 
 
@@ -384,8 +384,8 @@ def spoilt(rounds, *places):
 def test_quarantined_uploads_are_counted_and_said_everywhere(caplog):
     caplog.set_level(logging.CRITICAL, logger="fedcoast")
     assessment = show(CoAst.votes(horizon=1), spoilt(DEEP, 0, 2))
-    assert (assessment.dropped("bob"), assessment.dropped("ann")) == (2, 0)
-    assert assessment.seen == {"ann": 3, "bob": 1, "cid": 3}
+    assert (assessment.quarantine_count("bob"), assessment.quarantine_count("ann")) == (2, 0)
+    assert assessment.rounds_scored == {"ann": 3, "bob": 1, "cid": 3}
     assert "bob" not in assessment.credits[1]
     reason = "round 1, layer 'conv.weight' must be finite; got nan at flat index 0 (36 of 36 entries)"
     assert assessment.quarantined[1] == {"bob": reason}
@@ -414,7 +414,7 @@ def test_a_bad_upload_can_be_made_to_raise():
 def test_a_client_whose_every_upload_was_bad_is_still_listed(caplog):
     caplog.set_level(logging.CRITICAL, logger="fedcoast")
     assessment = show(CoAst.votes(horizon=1), spoilt(DEEP, 0, 1, 2, 3))
-    assert (assessment.scores["bob"], assessment.seen["bob"], assessment.dropped("bob")) == (0, 0, 4)
+    assert (assessment.scores["bob"], assessment.rounds_scored["bob"], assessment.quarantine_count("bob")) == (0, 0, 4)
 
 
 def test_a_round_that_says_who_was_left_out_is_believed():

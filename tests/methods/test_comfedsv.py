@@ -57,7 +57,7 @@ def test_no_round_is_ever_final_and_the_absent_are_credited():
     answer = show(ComFedSV(total), growing(away=lambda number: "b" if number == 2 else ""))
     assert answer.pending == tuple(range(1, 9))
     assert answer.credits[2]["b"] > 0
-    assert answer.seen["b"] == 8
+    assert answer.rounds_scored["b"] == 8
 
 
 def test_rounds_that_gain_nothing_give_nothing():

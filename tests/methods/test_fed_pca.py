@@ -62,7 +62,7 @@ def test_a_round_of_one_client_is_undefined_and_gives_no_credit(make):
     first, second = wide(NOISY)
     answer = show(make(), [without(first, "better", "worse", "random"), second])
     assert list(answer.credits) == [2]
-    assert answer.seen == dict.fromkeys(answer.clients, 1)
+    assert answer.rounds_scored == dict.fromkeys(answer.clients, 1)
 
 
 def test_a_zero_update_is_correlated_with_nothing():

@@ -16,7 +16,7 @@ def test_who_was_not_heard_gets_nothing_for_the_round():
     rounds[1] = without(replace(rounds[1], weights=None), "c1")
     whole, partial = show(FedSV(Quadratic()), fixture_q.rounds()), show(FedSV(Quadratic()), rounds)
     assert partial.scores["c1"] == pytest.approx(whole.credits[1]["c1"] + whole.credits[3]["c1"])
-    assert partial.seen == {"c1": 2, "c2": 3, "c3": 3}
+    assert partial.rounds_scored == {"c1": 2, "c2": 3, "c3": 3}
 
 
 def test_clients_with_the_same_data_score_apart_if_drawn_in_different_rounds():

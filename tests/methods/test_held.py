@@ -42,7 +42,7 @@ def test_where_rounds_are_held_makes_no_difference(tmp_path_factory, rounds, set
 
 
 def test_how_many_threads_there_are_makes_no_difference(monkeypatch):
-    monkeypatch.setattr(coast, "THREADS_PAY", 1)
+    monkeypatch.setattr(coast, "PARALLEL_FROM", 1)
     monkeypatch.setattr(intake, "WORTHWHILE", 1)
     monkeypatch.setattr(intake, "SHARED", 64)
     rounds = federation(seed=3, rounds=4, layers={"w": (90, 40), "b": (40,), "x": (1, 1)})
@@ -78,7 +78,7 @@ def test_what_is_held_in_memory_stays_within_the_budget(tmp_path):
         assessor, most = CoAst(spill_dir=tmp_path, memory_limit="1KB", horizon=4, **settings), 0
         for round in ROUNDS:
             assessor.observe(round)
-            in_memory = [held.in_memory for held in assessor._kept]
+            in_memory = [held.in_memory for held in assessor._in_store]
             most = max(most, sum(in_memory))
             assert len(files(tmp_path)) == in_memory.count(0)
         assert 0 < most <= 1000

@@ -40,7 +40,7 @@ def test_without_pandas_the_error_says_what_to_install(answer, monkeypatch):
 
 def test_a_notebook_shows_a_table_in_which_names_are_data():
     hostile = Assessment(
-        "coast", {"<script>alert(1)</script>": 2.0, "b": 1.0}, seen={"<script>alert(1)</script>": 1, "b": 1}
+        "coast", {"<script>alert(1)</script>": 2.0, "b": 1.0}, rounds_scored={"<script>alert(1)</script>": 1, "b": 1}
     )
     shown = hostile._repr_html_()
     assert "<script>" not in shown
@@ -50,6 +50,6 @@ def test_a_notebook_shows_a_table_in_which_names_are_data():
 
 def test_a_long_table_says_that_there_is_more():
     clients = range(100)
-    shown = Assessment("coast", dict.fromkeys(clients, 0.0), seen=dict.fromkeys(clients, 1))._repr_html_()
+    shown = Assessment("coast", dict.fromkeys(clients, 0.0), rounds_scored=dict.fromkeys(clients, 1))._repr_html_()
     assert shown.count("<tr>") == 31
     assert "70 more clients" in shown

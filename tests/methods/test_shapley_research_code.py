@@ -9,7 +9,7 @@ from fixture_q import Quadratic
 def test_the_first_round_is_skipped_and_still_checked(caplog):
     answer = show(ShapleyResearchCode(Quadratic()), fixture_q.rounds())
     assert set(answer.credits) == {2, 3}
-    assert set(answer.seen.values()) == {2}
+    assert set(answer.rounds_scored.values()) == {2}
 
 
 def test_neither_nobody_nor_everybody_is_ever_asked_for():

@@ -115,7 +115,7 @@ def test_a_newcomer_enters_with_an_equal_share():
     ]
     answer = show(CGSV(memory=0.999999), shown)
     assert answer.scores["dan"] == pytest.approx(1 / 3, abs=1e-4)
-    assert answer.seen["dan"] == 3
+    assert answer.rounds_scored["dan"] == 3
 
 
 def test_the_data_weigh_in_cgsvs_first_round_only():

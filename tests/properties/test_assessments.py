@@ -102,7 +102,7 @@ def test_only_those_who_answered_get_credit_and_scores_are_sums_of_credits(round
     assert assessment.scores.keys() == set().union(*answered.values())
     for client, score in assessment.scores.items():
         credits = [credit[client] for credit in assessment.credits.values() if client in credit]
-        assert (score, assessment.seen[client]) == (sum(credits), len(credits))
+        assert (score, assessment.rounds_scored[client]) == (sum(credits), len(credits))
         assert all(type(credit) is (float if settings["past_weight"] else int) for credit in credits)
 
 

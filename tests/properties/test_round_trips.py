@@ -25,14 +25,14 @@ def assessments(draw):
         number: {client: draw(st.text()) for client in draw(some)} for number in draw(st.lists(st.sampled_from(rounds)))
     } if rounds else {}  # fmt: skip
     return Assessment(
-        method="coast",
+        method="mine",
         scores={client: draw(numbers) for client in clients},
         credits={
             number: {client: draw(numbers) for client in draw(some) if client not in reasons.get(number, {})}
             for number in rounds[:cut]
         },
         pending=tuple(rounds[cut:]),
-        seen={client: draw(st.integers(0, 99)) for client in clients},
+        rounds_scored={client: draw(st.integers(0, 99)) for client in clients},
         quarantined={number: of for number, of in reasons.items() if of},
         settings={"keep": draw(st.floats(0, 1)), "layers": draw(st.lists(st.text()))},
     )

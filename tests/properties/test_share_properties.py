@@ -20,7 +20,7 @@ temperatures = st.sampled_from([0.01, 0.5, 1.0, 20.0])
 
 
 def assessed(scores):
-    return Assessment("mine", scores, seen=dict.fromkeys(scores, 3))
+    return Assessment("mine", scores, rounds_scored=dict.fromkeys(scores, 3))
 
 
 def shared(scores, **options):
@@ -109,8 +109,8 @@ def answered(credits, unchanged=()):
         "coast",
         scores,
         credits,
-        seen=dict.fromkeys(clients, len(credits)),
-        settings={"signal": "ballot"},
+        rounds_scored=dict.fromkeys(clients, len(credits)),
+        zero_is_idle=True,
         unchanged={number: tuple(unchanged) for number in credits} if unchanged else {},
     )
 

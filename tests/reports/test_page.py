@@ -176,7 +176,7 @@ def test_a_run_that_just_began_has_a_page_too(rounds):
 def test_one_client_and_equal_clients_have_a_page_too():
     assert "Who is above whom" not in Reader(page(small(clients=("ann",)))).heads
     assert "Who is above whom" in Reader(page(small(clients=("ann", "bob")))).heads
-    same = Assessment("coast", {"a": 0, "b": 0}, {1: {"a": 0, "b": 0}}, seen={"a": 1, "b": 1})
+    same = Assessment("coast", {"a": 0, "b": 0}, {1: {"a": 0, "b": 0}}, rounds_scored={"a": 1, "b": 1})
     assert Reader(page(build_report(same))).open == []
 
 
@@ -293,7 +293,7 @@ def test_markdown_has_the_ranking_and_escapes_names():
 def test_no_name_begins_a_row_of_its_own_in_csv():
     names = ["evil\r=1+1", "evil\n=1+1", "ann"]
     scores = dict(zip(names, (3, 2, 1), strict=True))
-    told = report_data(Assessment("mine", scores, {1: scores}, seen=dict.fromkeys(names, 1)))
+    told = report_data(Assessment("mine", scores, {1: scores}, rounds_scored=dict.fromkeys(names, 1)))
     rows = list(csv.reader(io.StringIO(to_csv(told), newline="")))
     assert [row[0] for row in rows] == ["client", *names]
 

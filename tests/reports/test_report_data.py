@@ -12,7 +12,6 @@ from fedcoast.analysis.uncertainty import uncertainty
 from fedcoast.methods import CGSV, METHODS, Cosine
 from fedcoast.reports.assess_rounds import assess_rounds, build_report
 from fedcoast.reports.forms import to_csv, to_json
-from fedcoast.reports.layers import LayeredCoAst
 from fedcoast.reports.markdown import markdown
 from fedcoast.reports.overview import ends, groups, means, windows
 from fedcoast.reports.phrasing import coverage, findings, interval, number, settling
@@ -47,9 +46,9 @@ def said(passages):
 )
 def test_layers_add_up_to_the_scores_and_change_no_answer(options):
     rounds = federation(rounds=9, present=lambda number, client: (number + len(client)) % 4 or client == "ann")
-    layered = LayeredCoAst(**options)
+    layered = CoAst(**options, track_layers=True)
     assert show(layered, rounds) == show(CoAst(**options), rounds)
-    by_layer, scores = layered.by_layer(), layered.assessment().scores
+    by_layer, scores = layered.assessment().by_layer, layered.assessment().scores
     assert {client: row.sum() for client, row in by_layer.agreement.items()} == scores
     assert len(by_layer.names) == (2 if "layers" in options else 5)
     for client, row in by_layer.votes.items():
@@ -58,16 +57,16 @@ def test_layers_add_up_to_the_scores_and_change_no_answer(options):
 
 def test_a_layer_alone_has_the_credit_that_coast_gives_to_it_alone():
     rounds = federation(rounds=8)
-    layered = LayeredCoAst(keep=0.5)
+    layered = CoAst(keep=0.5, track_layers=True)
     show(layered, rounds)
-    found = layered.by_layer()
+    found = layered.assessment().by_layer
     for place, name in enumerate(found.names):
         alone = show(CoAst(keep=0.5, layers=[name]), rounds).scores
         assert {client: row[place] for client, row in found.agreement.items()} == alone
 
 
 def test_before_the_first_round_no_layer_is_known():
-    assert LayeredCoAst().by_layer().names == ()
+    assert CoAst(track_layers=True).assessment().by_layer is None
 
 
 # --- what fits on a page
@@ -122,7 +121,7 @@ def test_the_timeline_ends_at_the_scores():
 
 def test_only_counted_rounds_are_shown_and_the_others_named():
     rounds = federation(rounds=10)
-    record = assess_rounds(rounds, LayeredCoAst(score_rounds=slice(3, None)), made=MADE)
+    record = assess_rounds(rounds, CoAst(score_rounds=slice(3, None)), made=MADE)
     assert (record.rounds, record.uncounted) == ((4, 5, 6, 7, 8), (1, 2, 3))
     assert record.additive
 
@@ -132,7 +131,7 @@ def test_a_verdict_needs_a_zero_that_means_something_and_an_interval():
     few = small(rounds=4)
     assert [summary.verdict for summary in few.summaries] == ["cannot tell"] * 3
     assert few.too_early.startswith("Too early to say who helps: 2 rounds are scored")
-    literal = assess_rounds(federation(rounds=30), LayeredCoAst.paper(), made=MADE)
+    literal = assess_rounds(federation(rounds=30), CoAst.paper(), made=MADE)
     assert not literal.zero_is_idle
     assert [summary.verdict for summary in literal.summaries] == [None] * 3
 
@@ -141,7 +140,7 @@ def test_a_verdict_needs_a_zero_that_means_something_and_an_interval():
     ("interval", "verdict"), [((1, 2), "helps"), ((-2, -1), "hurts"), ((-1, 1), "cannot tell"), ((0, 1), "cannot tell")]
 )
 def test_a_verdict_is_where_the_range_lies(interval, verdict):
-    assessment = Assessment("coast", {"a": 0}, {1: {"a": 0}}, seen={"a": 1}, settings={"signal": "ballot"})
+    assessment = Assessment("coast", {"a": 0}, {1: {"a": 0}}, rounds_scored={"a": 1}, zero_is_idle=True)
     sure = uncertainty(assessment)
     sure = sure.__class__(**{**vars(sure), "joint_intervals": {"a": interval}})
     assert report_data(assessment, uncertainty=sure).summaries[0].verdict == verdict
@@ -166,11 +165,11 @@ def test_a_truth_about_others_is_left_out():
 
 def test_when_the_method_itself_fails_the_report_does():
     with pytest.raises(BadSetting, match="coast has no answer"):
-        assess_rounds(federation(rounds=4), LayeredCoAst(layers=["nothing"]), {"cosine": Cosine()})
+        assess_rounds(federation(rounds=4), CoAst(layers=["nothing"]), {"cosine": Cosine()})
 
 
 def test_nobody_earned_anything_so_there_are_no_shares():
-    assessment = Assessment("coast", {"a": -1, "b": -3}, {1: {"a": -1, "b": -3}}, seen={"a": 1, "b": 1})
+    assessment = Assessment("coast", {"a": -1, "b": -3}, {1: {"a": -1, "b": -3}}, rounds_scored={"a": 1, "b": 1})
     assert build_report(assessment).rewards is None
     with pytest.raises(BadSetting, match="too uncertain to pay for"):
         build_report(assessment, budget="100")
@@ -184,7 +183,7 @@ def test_any_method_can_be_reported(method):
 
 
 def test_a_method_of_ones_own_can_be_reported():
-    assert "its own" in report_data(Assessment("mine", {"a": 1}, seen={"a": 1})).measures
+    assert "its own" in report_data(Assessment("mine", {"a": 1}, rounds_scored={"a": 1})).measures
 
 
 def test_quarantined_uploads_are_on_record():
@@ -202,7 +201,7 @@ def test_who_missed_rounds_is_compared_by_the_adjusted_mean_and_nobody_else_hear
 
     rounds = [absent(round) if round.number % 3 else round for round in federation(rounds=30)]
     some, everybody = assess_rounds(rounds, made=MADE), small()
-    level = some.assessment.evened
+    level = some.assessment.adjusted_mean
     assert {summary.client: summary.adjusted_mean for summary in some.summaries} == level
     assert "compare the adjusted means" in coverage(some)
     for text in (markdown(some), ranking_table(some)):

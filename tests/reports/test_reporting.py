@@ -61,7 +61,7 @@ def test_an_answer_in_json_becomes_a_report_too(run, tmp_path):
 def test_shares_in_a_report_may_pay_for_the_adjusted_mean(tmp_path):
     credits = {1: {"ann": 9, "bob": 8}, 2: {"bob": 2, "cid": 1}, 3: {"bob": 2, "cid": 1}}
     scores, seen = {"ann": 9, "bob": 12, "cid": 2}, {"ann": 1, "bob": 3, "cid": 2}
-    (tmp_path / "answer.json").write_text(Assessment("mine", scores, credits, seen=seen).to_json())
+    (tmp_path / "answer.json").write_text(Assessment("mine", scores, credits, rounds_scored=seen).to_json())
     for by, best, told in (
         ("total", "bob", "to the scores, to"),
         ("adjusted-mean", "ann", "per round, adjusted for absences, to"),
@@ -153,7 +153,9 @@ def test_a_terminal_can_be_shown_what_there_is(run):
 @pytest.mark.parametrize("form", ["html", "md", "csv", "json"])
 def test_a_name_that_is_no_text_is_reported_in_every_form(tmp_path, form):
     names = ["b\udce9rlin", "\ud800", "oslo"]  # a file's name need not be UTF-8
-    answer = Assessment("mine", dict.fromkeys(names, 1), {1: dict.fromkeys(names, 1)}, seen=dict.fromkeys(names, 1))
+    answer = Assessment(
+        "mine", dict.fromkeys(names, 1), {1: dict.fromkeys(names, 1)}, rounds_scored=dict.fromkeys(names, 1)
+    )
     (tmp_path / "answer.json").write_text(answer.to_json())
     assert fedcoast("report", tmp_path / "answer.json", "-o", tmp_path / f"r.{form}").exit_code == 0
     assert "udce9rlin" in (tmp_path / f"r.{form}").read_text(encoding="utf-8")

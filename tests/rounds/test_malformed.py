@@ -103,10 +103,10 @@ def test_a_bad_upload_is_quarantined_and_the_others_score_as_if_its_client_had_b
         assessment, away = show(coast(reference=drift), spoilt_by(UPLOAD_CASES[case]())), while_away(drift)
         assert assessment.scores == away.scores
         assert assessment.credits == away.credits
-        assert assessment.seen == away.seen
+        assert assessment.rounds_scored == away.rounds_scored
         assert list(assessment.quarantined) == [GOOD.number]
         assert assessment.quarantined[GOOD.number][BAD].startswith("round 2, ")
-        assert assessment.dropped(BAD) == 1
+        assert assessment.quarantine_count(BAD) == 1
 
 
 @pytest.mark.parametrize("case", UPLOAD_CASES)

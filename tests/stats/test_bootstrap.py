@@ -20,7 +20,7 @@ from fedcoast.stats.bootstrap import (
     residues,
     trend,
 )
-from fedcoast.stats.participation_adjustment import evened
+from fedcoast.stats.participation_adjustment import adjusted_mean
 from fedcoast.stats.rank_inference import above, groups, rank_intervals, rounds_to_settle, told_apart
 
 LEVEL = 0.90
@@ -116,7 +116,7 @@ def test_clients_that_are_away_half_of_the_time_are_covered_too(seen, rounds):
 @pytest.mark.parametrize("luck", [independent, overlapping])
 @pytest.mark.parametrize(("seen", "rounds"), [(0.5, 60), (0.25, 100)])
 def test_what_is_evened_is_covered_too(luck, seen, rounds):
-    share, width = covered(luck, of_levels, seen=seen, rounds=rounds, runs=30, estimate=evened)
+    share, width = covered(luck, of_levels, seen=seen, rounds=rounds, runs=30, estimate=adjusted_mean)
     assert 0.85 <= share <= 0.98
     assert width < 1.5
 

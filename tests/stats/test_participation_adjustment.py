@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcoast.stats.participation_adjustment import evened, parts, resting
+from fedcoast.stats.participation_adjustment import adjusted_mean, parts, resting
 
 NAN = float("nan")
 
@@ -29,21 +29,21 @@ def by_least_squares(credits):
 @given(st.integers(0, 10_000))
 def test_where_everybody_is_always_there_the_level_is_the_mean(seed):
     _, credits = drawn(seed, share=2)
-    np.testing.assert_allclose(evened(credits), credits.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(adjusted_mean(credits), credits.mean(axis=0), atol=1e-12)
 
 
 @given(st.integers(0, 10_000), st.integers(2, 20))
 def test_connected_clients_get_what_least_squares_gives(seed, clients):
     _, credits = drawn(seed, clients=clients)
     credits[0] = np.arange(clients)  # one round with everybody connects all
-    np.testing.assert_allclose(evened(credits), by_least_squares(credits), atol=1e-9)
+    np.testing.assert_allclose(adjusted_mean(credits), by_least_squares(credits), atol=1e-9)
 
 
 @given(st.integers(0, 10_000))
 def test_what_a_round_gives_to_all_of_its_clients_moves_no_difference(seed):
     rng, credits = drawn(seed)
     credits[0] = np.arange(5.0)
-    before, after = evened(credits), evened(credits + 100 * rng.normal(size=(len(credits), 1)))
+    before, after = adjusted_mean(credits), adjusted_mean(credits + 100 * rng.normal(size=(len(credits), 1)))
     np.testing.assert_allclose(after - after[0], before - before[0], atol=1e-8)
 
 
@@ -52,7 +52,7 @@ def test_worths_that_add_up_are_found_exactly_whoever_was_absent(seed):
     rng, credits = drawn(seed)
     credits[0] = 0.0
     worth, occasion = rng.normal(size=5), 10 * rng.normal(size=(len(credits), 1))
-    level = evened(np.where(np.isnan(credits), NAN, worth + occasion))
+    level = adjusted_mean(np.where(np.isnan(credits), NAN, worth + occasion))
     np.testing.assert_allclose(level - level[0], worth - worth[0], atol=1e-8)
 
 
@@ -60,7 +60,7 @@ def test_worths_that_add_up_are_found_exactly_whoever_was_absent(seed):
 def test_the_order_of_clients_and_of_rounds_does_not_matter(seed, random):
     _, credits = drawn(seed)
     clients, rounds = random.sample(range(5), 5), random.sample(range(12), 12)
-    np.testing.assert_allclose(evened(credits[rounds][:, clients]), evened(credits)[clients], atol=1e-9)
+    np.testing.assert_allclose(adjusted_mean(credits[rounds][:, clients]), adjusted_mean(credits)[clients], atol=1e-9)
 
 
 @given(st.integers(0, 10_000), st.integers(2, 20))
@@ -86,34 +86,34 @@ def test_clients_that_did_alike_have_the_same_level_to_the_last_bit():
     for seed in range(20):
         _, credits = drawn(seed, clients=4)
         credits[:, 3] = credits[:, 0]
-        level = evened(credits)
+        level = adjusted_mean(credits)
         assert level[3] == level[0]
 
 
 def test_whoever_always_was_alone_keeps_its_mean():
     alone = np.array([[3.0, NAN], [5.0, NAN], [NAN, -1.0]])
-    np.testing.assert_allclose(evened(alone), [4.0, -1.0])
+    np.testing.assert_allclose(adjusted_mean(alone), [4.0, -1.0])
 
 
 def test_groups_that_never_met_are_evened_out_apart():
     apart = np.array([[9.0, 8.0, NAN, NAN], [NAN, 2.0, NAN, NAN], [NAN, NAN, 1.0, 0.0]])
-    np.testing.assert_allclose(evened(apart), [6.0, 5.0, 1.0, 0.0], atol=1e-12)
+    np.testing.assert_allclose(adjusted_mean(apart), [6.0, 5.0, 1.0, 0.0], atol=1e-12)
 
 
 def test_a_client_that_never_came_has_no_level_and_disturbs_nobody():
     _, credits = drawn(3)
     with_absent = np.column_stack([credits, np.full(len(credits), NAN)])
-    np.testing.assert_allclose(evened(with_absent)[:5], evened(credits), atol=1e-12)
-    assert np.isnan(evened(with_absent)[5])
+    np.testing.assert_allclose(adjusted_mean(with_absent)[:5], adjusted_mean(credits), atol=1e-12)
+    assert np.isnan(adjusted_mean(with_absent)[5])
 
 
 def test_tens_of_thousands_of_clients_in_some_rounds_need_no_table_of_pairs():
     _, credits = drawn(5, rounds=60, clients=30_000, share=0.1)
-    level = evened(credits)
+    level = adjusted_mean(credits)
     seen = ~np.isnan(credits).all(axis=0)
     assert (np.isnan(level) == ~seen).all()
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
 def test_nothing_to_go_by_gives_no_level(shape):
-    assert np.isnan(evened(np.full(shape, NAN))).all()
+    assert np.isnan(adjusted_mean(np.full(shape, NAN))).all()

@@ -25,7 +25,7 @@ def without(assessment: Assessment, clients: Collection[Client]) -> Assessment:
     return replace(
         assessment,
         scores={client: score for client, score in assessment.scores.items() if client not in clients},
-        seen={client: count for client, count in assessment.seen.items() if client not in clients},
+        rounds_scored={client: count for client, count in assessment.rounds_scored.items() if client not in clients},
         credits=left,
     )
 

@@ -187,7 +187,7 @@ def rewards(
 
     >>> from fedcoast import Assessment
     >>> scores = {"ann": 300, "bob": 100, "eve": -50}
-    >>> paid = rewards(Assessment("mine", scores, seen=dict.fromkeys(scores, 9)), budget="1000.01", force=True)
+    >>> paid = rewards(Assessment("mine", scores, rounds_scored=dict.fromkeys(scores, 9)), budget="1000.01", force=True)
     >>> paid.cents
     {'ann': 75001, 'bob': 25000, 'eve': 0}
     """
@@ -271,7 +271,7 @@ def _scores(assessment: Assessment, by: By) -> dict[Client, Fraction]:
     if by == "adjusted-mean":
         return _adjusted(assessment)
     scores = {client: Fraction(assessment.scores[client]) for client in assessment.clients}
-    return scores if by == "total" else {c: score / max(1, assessment.seen[c]) for c, score in scores.items()}
+    return scores if by == "total" else {c: score / max(1, assessment.rounds_scored[c]) for c, score in scores.items()}
 
 
 def _adjusted(assessment: Assessment) -> dict[Client, Fraction]:
@@ -280,12 +280,12 @@ def _adjusted(assessment: Assessment) -> dict[Client, Fraction]:
             f"the scores of {assessment.method} are not sums of credits, so they cannot be adjusted for missed rounds;"
             " pay for the total"
         )
-    if assessment.strangers:
+    if assessment.has_disconnected_clients:
         raise BadSetting(
             "some clients share no rounds, even indirectly, and cannot be compared. Pay for the total or the mean, or"
             " pay the connected clients apart"
         )
-    return {client: Fraction(0 if math.isnan(level) else level) for client, level in assessment.evened.items()}
+    return {client: Fraction(0 if math.isnan(level) else level) for client, level in assessment.adjusted_mean.items()}
 
 
 def _best_first(shares: Mapping[Client, Fraction], scores: Mapping[Client, Fraction]) -> tuple[Client, ...]:

@@ -171,24 +171,24 @@ def uncertainty(
     >>> from fedcoast import Assessment
     >>> credits = {n: {"ann": 5 + n % 3, "bob": 5 + n % 2, "cid": -1 + n % 2} for n in range(30)}
     >>> scores = {c: sum(of[c] for of in credits.values()) for c in ("ann", "bob", "cid")}
-    >>> sure = uncertainty(Assessment("mine", scores, credits, seen=dict.fromkeys(scores, 30)))
+    >>> sure = uncertainty(Assessment("mine", scores, credits, rounds_scored=dict.fromkeys(scores, 30)))
     >>> sure.groups, sure.rank_intervals["cid"]
     ((('ann',), ('bob',), ('cid',)), (3, 3))
     """
     _check(level, draws, seed, by)
-    ranking, numbers, reach = _ranking(assessment, by), assessment.counted, _reach(assessment)
+    ranking, numbers, reach = _ranking(assessment, by), assessment.counted, assessment.dependence_span
     table = assessment.credits_of(ranking)
     scores = np.array([assessment.scores[client] for client in ranking], dtype=np.float64)
-    per_round = 1 / np.maximum([assessment.seen[client] for client in ranking], 1)
+    per_round = 1 / np.maximum([assessment.rounds_scored[client] for client in ranking], 1)
     block = bootstrap.block_length(len(numbers), reach)
     note = _why_not(assessment, len(numbers), block)
     nothing = np.full((draws, len(ranking)), np.nan)
     of_total = nothing if note else margin * bootstrap.deviations(table, reach, draws, seed)
-    uneven = assessment.missed and not note
+    uneven = assessment.has_absences and not note
     of_level = of_total * per_round
     if uneven:
         of_level = margin * bootstrap.deviations(table, reach, draws, seed, evenly=True)
-    evened, half = assessment.evened, bootstrap.half_widths(of_total, level)
+    evened, half = assessment.adjusted_mean, bootstrap.half_widths(of_total, level)
     levels = np.nan_to_num([evened[client] for client in ranking])
     values = {"total": scores, "mean": scores * per_round, "adjusted-mean": levels}[by]
     luck = {"total": of_total, "mean": of_total * per_round, "adjusted-mean": of_level}[by]
@@ -215,7 +215,7 @@ def uncertainty(
         prob_above=chances,
         groups=_groups(ranking, apart, ~np.isnan(luck[0])),
         rounds_to_settle=_rounds_to_settle(ranking, values, luck, apart, len(numbers), pair_level),
-        coverage={client: assessment.seen[client] / max(1, len(numbers)) for client in ranking},
+        coverage={client: assessment.rounds_scored[client] / max(1, len(numbers)) for client in ranking},
         rounds=len(numbers),
         block=block,
         rounds_needed=bootstrap.BLOCKS * block if assessment.additive else 0,
@@ -239,21 +239,10 @@ def _check(level: float, draws: int, seed: int, by: By) -> None:
 def _ranking(assessment: Assessment, by: By) -> tuple[Client, ...]:
     if by == "total":
         return assessment.ranking
-    values = assessment.mean if by == "mean" else assessment.evened
+    values = assessment.mean if by == "mean" else assessment.adjusted_mean
     heard = [client for client in assessment.clients if not math.isnan(values[client])]
     never = [client for client in assessment.clients if math.isnan(values[client])]
     return (*sorted(heard, key=lambda client: -values[client]), *never)
-
-
-def _reach(assessment: Assessment) -> int:
-    """How far apart rounds may be whose credits look at the same movement; with most methods none do.
-
-    One round's future can be another one's past, where that counts.
-    """
-    horizon = assessment.settings.get("horizon", 0)
-    if not isinstance(horizon, int) or horizon <= 0:
-        return 0
-    return 2 * horizon if assessment.settings.get("past_weight") else horizon
 
 
 def _why_not(assessment: Assessment, rounds: int, block: int) -> str:

@@ -144,6 +144,9 @@ def _compared_answers(claim: Claim, now: Mapping[str, Any]) -> Iterator[str]:
     for key in ("format", "version", "method", "settings", "pending"):
         if said.get(key) != now[key]:
             yield f"says {key} {said.get(key)!r}; it is {now[key]!r}"
+    for key in ("zero_is_idle", "dependence_span", "counted_rounds"):
+        if key in said and said[key] != now[key]:  # answers of earlier versions do not say it
+            yield f"says {key} {said[key]!r}; it is {now[key]!r}"
     for key in sorted(said.keys() - now.keys() - {"health"}):
         yield f"says {key!r}, which no answer does"
     if claim.standings:

@@ -21,7 +21,6 @@ from fedcoast.methods.coast.coast import CoAst
 from fedcoast.methods.remaking import remade
 from fedcoast.reports.assess_rounds import assess_rounds, build_report
 from fedcoast.reports.forms import to_json
-from fedcoast.reports.layers import LayeredCoAst
 from fedcoast.reports.page import page
 from fedcoast.reports.report_data import ReportData, installed_version
 from fedcoast.reports.signature import BLOCK, read_signature
@@ -71,7 +70,7 @@ def make_again(
     versions, others = signature["versions"], signature["methods"]
     if not _MADE.fullmatch(made) or not all(_VERSION.fullmatch(version) for version in versions.values()):
         raise BadFile("its date or versions are not as fedcoast writes them")
-    chosen = signature_of(build_report).parameters.keys() - {"assessment", "assessor", "truth", "details"}
+    chosen = signature_of(build_report).parameters.keys() - {"assessment", "truth", "details"}
     if versions.keys() != {"fedcoast", "numpy", "python"} or options.keys() != chosen:
         raise BadFile("its versions or options are not those that fedcoast writes")
     about = read_about(folder)
@@ -91,7 +90,7 @@ def make_again(
 
 def _assessor(assessment: Mapping[str, Any], layers: bool) -> Assessor:
     assessor = remade(assessment["method"], assessment["settings"])
-    return LayeredCoAst(assessor.config) if layers and isinstance(assessor, CoAst) else assessor
+    return CoAst(assessor.config, track_layers=True) if layers and isinstance(assessor, CoAst) else assessor
 
 
 def _until(folder: Path, last_round: int | None) -> Iterator[Round]:

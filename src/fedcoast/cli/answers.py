@@ -97,7 +97,7 @@ def assess(
 
 def _assessor(run: Path, method: str, coast: CoAstOptions, utility: str | None) -> Assessor:
     if method == "coast":
-        return coast.make(CoAst)
+        return coast.make()
     (name,) = method_names(method) if method != "all" and "," not in method else ("",)
     if not name:
         raise BadSetting(f"--method takes one name; fedcoast compare asks several. Got {method!r}")
@@ -132,18 +132,18 @@ def show(assessment: Assessment, truth: Mapping[Client, float] | None, level: fl
     print_sentence(too_early(assessment, found))
     if not assessment.credits:
         waiting = ", ".join(map(str, assessment.pending)) or "none"
-        screen.print(f"A round is scored {assessment.settings.get('horizon', 0)} rounds later. Waiting: {waiting}.")
+        screen.print(f"A round is scored by the rounds after it. Waiting: {waiting}.")
         return
     everyone = truth is not None and set(truth) == set(assessment.clients)
     screen.print(answer_table(assessment, found, verdicts(assessment, found), truth if everyone else None))
     for sentence in blind_spots(assessment, found):
         print_sentence(sentence)
     if truth is not None and everyone and len(truth) > 1:
-        level_of = assessment.evened
+        level_of = assessment.adjusted_mean
         adjusted = f", adjusted means {spearman([*truth.values()], [level_of[client] for client in truth]):+.2f}"
         screen.print(
             f"Agreement with the planted order (Spearman): {assessment.spearman(truth):+.2f}"
-            + (adjusted if assessment.uneven else "")
+            + (adjusted if assessment.needs_adjustment else "")
         )
 
 

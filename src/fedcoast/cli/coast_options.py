@@ -3,15 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from inspect import Parameter, signature
-from typing import Annotated, Any, Literal, TypeVar, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
 from fedcoast.errors import BadSetting
 from fedcoast.methods import CoAst, CoAstConfig
 from fedcoast.rounds.round import Policy
-
-Kind = TypeVar("Kind", bound=CoAst)
 
 Preset = Annotated[
     Literal["default", "votes", "paper", "research-code"],
@@ -32,10 +30,12 @@ class CoAstOptions:
         policy: Policy = self.given.get("bad_uploads", CoAstConfig().bad_uploads)
         return policy
 
-    def make(self, kind: type[Kind]) -> Kind:
+    def make(self, **resources: Any) -> CoAst:
         """A fresh assessor."""
-        made: Callable[..., Kind] = kind if self.preset == "default" else getattr(kind, self.preset.replace("-", "_"))
-        return made(**self.given)
+        made: Callable[..., CoAst] = (
+            CoAst if self.preset == "default" else getattr(CoAst, self.preset.replace("-", "_"))
+        )
+        return made(**self.given, **resources)
 
     def refuse(self, why: str) -> None:
         """Raise if the user gave any."""

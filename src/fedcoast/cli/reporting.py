@@ -19,7 +19,6 @@ from fedcoast.errors import printable, require
 from fedcoast.reports.assess_rounds import assess_rounds, build_report
 from fedcoast.reports.following import RunFollower
 from fedcoast.reports.forms import form_of, write
-from fedcoast.reports.layers import LayeredCoAst
 from fedcoast.reports.report_data import ReportData
 from fedcoast.storage.chain import head
 from fedcoast.storage.run_folder import is_run
@@ -127,11 +126,11 @@ def _check_parent(run: Path) -> None:
 
 
 def _follower(run: Path, coast: CoAstOptions, title: str | None) -> RunFollower:
-    return RunFollower(run, lambda: coast.make(LayeredCoAst), title or "")
+    return RunFollower(run, lambda: coast.make(track_layers=True), title or "")
 
 
 def _report_on(run: Path, coast: CoAstOptions, methods: str, options: dict[str, Any]) -> ReportData:
-    assessor = coast.make(LayeredCoAst)
+    assessor = coast.make(track_layers=True)
     names = [name for name in (method_names(methods) if methods else []) if name != assessor.method]
     others, unavailable = prepare_methods(run, names, "loss", coast.bad_uploads)
     with progress(total=None) as bar:

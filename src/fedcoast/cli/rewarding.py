@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from fedcoast import Assessment, BadFile, CoAst, replay
+from fedcoast import Assessment, BadFile, replay
 from fedcoast.analysis import rewards as rules
 from fedcoast.analysis.money import amount, cents
 from fedcoast.analysis.rewards import Rule
@@ -77,7 +77,7 @@ def answer(run: Path, coast: CoAstOptions) -> Assessment:
         except (OSError, UnicodeDecodeError) as error:
             raise BadFile(f"{run} is neither an assessment in JSON nor in CSV ({error})") from error
         return Assessment.from_csv(text) if run.suffix == ".csv" else Assessment.from_json(text)
-    assessor = coast.make(CoAst)
+    assessor = coast.make()
     with progress(total=None) as bar:
         for fl_round in replay(run):
             assessor.observe(fl_round)

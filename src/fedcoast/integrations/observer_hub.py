@@ -206,7 +206,7 @@ class ObserverHub:
             score = answer.scores.get(client)
             if score is not None and np.isfinite(score):  # JSON has no NaN, and frameworks take plain numbers only
                 metrics[f"fedcoast/{label}/score/{client}"] = score if type(score) is int else float(score)
-                metrics[f"fedcoast/{label}/rounds/{client}"] = int(answer.seen[client])
+                metrics[f"fedcoast/{label}/rounds/{client}"] = int(answer.rounds_scored[client])
         return metrics
 
     def _only_one_client(self, clients: Sequence[Client]) -> bool:

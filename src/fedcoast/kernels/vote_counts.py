@@ -44,12 +44,12 @@ def count(votes: Tally, ballot: Planes) -> None:
                 added, here, there = there, there, here
 
 
-def lead(rounds: Sequence[Tally]) -> Planes:
+def majority_sign(rounds: Sequence[Tally]) -> Planes:
     """sgn Σ_e V^e: where the votes up of all these rounds together outnumber those down, and where the reverse.
 
     >>> votes = tally(words=1, clients=1)
     >>> count(votes, np.array([[0b01], [0b10]], np.uint64))
-    >>> lead([votes, votes]).tolist()
+    >>> majority_sign([votes, votes]).tolist()
     [[1], [2]]
     """
     words = rounds[0].shape[2]

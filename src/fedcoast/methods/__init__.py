@@ -1,9 +1,6 @@
 """One published method, one file. METHODS names them all, with what each needs."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 from fedcoast.methods.base import Assessor
 from fedcoast.methods.baselines.chance import Chance
@@ -26,6 +23,7 @@ from fedcoast.methods.coalition.utility import Evaluator, Utility
 from fedcoast.methods.coast.coast import CoAst
 from fedcoast.methods.coast.config import CoAstConfig
 from fedcoast.methods.options import MethodConfig
+from fedcoast.methods.registry import METHODS, Method, MethodRegistry, Need, register, register_method
 from fedcoast.methods.research_code.cgsv import CGSVResearchCode
 from fedcoast.methods.research_code.fed_pca import FedPCAResearchCode
 from fedcoast.methods.research_code.shapley import ShapleyResearchCode
@@ -38,24 +36,10 @@ from fedcoast.methods.similarity.shapfed import ShapFed
 from fedcoast.methods.similarity.spectralfed import SpectralFed
 from fedcoast.methods.similarity.spectralfuse import SpectralFuse
 
-Need = Literal["utility", "gradient", "classifier head", "weights", "full participation"]
-
-
-@dataclass(frozen=True)
-class Method:
-    """How to make an assessor, what it measures in a few words, and what it cannot do without."""
-
-    make: Callable[..., Assessor]
-    measures: str
-    needs: tuple[Need, ...] = ()
-    config: type[MethodConfig] | None = None
-    """The class of its options, where they are declared as one."""
-
-
-METHODS: dict[str, Method] = {
+_BUILT_IN: dict[str, Method] = {
     "coast": Method(
         CoAst,
-        "agreement of a client's votes with where the global model moves next, less half of that with whence it came",
+        "agreement of a client's votes with where the global model moves next, less half of that with its recent moves",
         config=CoAstConfig,
     ),
     "fed-pca": Method(FedPCA, "how well quantised updates predict those of peers"),
@@ -97,6 +81,8 @@ METHODS: dict[str, Method] = {
     "chance": Method(Chance, "nothing: a random number for each client"),
     "constant": Method(Constant, "nothing: the same for each client"),
 }
+for _name, _method in _BUILT_IN.items():
+    register_method(_name, _method)
 
 __all__ = [
     "CGSV",
@@ -123,6 +109,7 @@ __all__ = [
     "LeaveOneOut",
     "Method",
     "MethodConfig",
+    "MethodRegistry",
     "MultiRound",
     "Need",
     "Norm",
@@ -135,4 +122,6 @@ __all__ = [
     "SpectralFuse",
     "TMCShapley",
     "Utility",
+    "register",
+    "register_method",
 ]

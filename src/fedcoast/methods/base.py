@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Protocol
 
 from fedcoast.errors import BadFile, BadRound, BadSetting, Client, FedcoastError
 from fedcoast.methods.assessment import Assessment
+from fedcoast.methods.layer_credits import LayerCredits
 from fedcoast.methods.ledger import Credits, Ledger, totals
 from fedcoast.rounds.arrays import Array, read
 from fedcoast.rounds.round import Policy, Round, check_policy
@@ -97,25 +98,46 @@ class Assessor(ABC):
     def assessment(self) -> Assessment:
         """The answer so far."""
         credits = self._credits()
-        scores, seen = totals(self._counted(credits), self._ledger.clients)
+        counted = self._counted_rounds(tuple(credits))
+        scores, rounds_scored = totals(
+            credits if counted is None else {number: credits[number] for number in counted}, self._ledger.clients
+        )
         return Assessment(
             method=self.method,
             scores=self._scores(scores),
             credits=credits,
             pending=self._pending(),
-            seen=seen,
+            rounds_scored=rounds_scored,
             quarantined={number: dict(names) for number, names in self._ledger.quarantined.items()},
             settings=self._all_settings(),
+            counted_rounds=counted,
+            zero_is_idle=self.zero_is_idle,
+            dependence_span=self.dependence_span,
             unchanged={number: tuple(of) for number, of in self._ledger.unchanged.items()},
+            by_layer=self._by_layer(),
         )
+
+    @property
+    def zero_is_idle(self) -> bool:
+        """Whether a client that returns the start model scores 0."""
+        return False
+
+    @property
+    def dependence_span(self) -> int:
+        """How many rounds apart two credits may be that depend on the same movement; 0 where none do."""
+        return 0
 
     def _credits(self) -> Credits:
         """The credits to report."""
         return {number: dict(of) for number, of in self._ledger.credits.items()}
 
-    def _counted(self, credits: Credits) -> Credits:
-        """Those of them that the scores count."""
-        return credits
+    def _counted_rounds(self, valued: tuple[int, ...]) -> tuple[int, ...] | None:
+        """Which of the valued rounds the scores count; None for all."""
+        return None
+
+    def _by_layer(self) -> LayerCredits | None:
+        """From which layers the scores came, where the method tracks that."""
+        return None
 
     def _pending(self) -> tuple[int, ...]:
         """The rounds whose credit is not final."""

@@ -66,12 +66,12 @@ def totals(credits: Credits, clients: Iterable[Client]) -> tuple[dict[Client, fl
     ({'a': 3, 'b': 5, 'c': 0}, {'a': 2, 'b': 1, 'c': 0})
     """
     scores: dict[Client, float] = dict.fromkeys(clients, 0)
-    seen = dict.fromkeys(scores, 0)
+    rounds_scored = dict.fromkeys(scores, 0)
     for of_round in credits.values():
         for client, credit in of_round.items():
             scores[client] += credit
-            seen[client] += 1
-    return scores, seen
+            rounds_scored[client] += 1
+    return scores, rounds_scored
 
 
 def _rows(table: Mapping[int, Mapping[Client, Any]]) -> list[Any]:

@@ -20,7 +20,7 @@ def as_frame(assessment: "Assessment") -> Any:
         "rank": [ranks[client] for client in ranking],
         "score": [assessment.scores[client] for client in ranking],
         "mean": [mean[client] for client in ranking],
-        "rounds": [assessment.seen[client] for client in ranking],
+        "rounds": [assessment.rounds_scored[client] for client in ranking],
         "quarantined": [sum(client in names for names in assessment.quarantined.values()) for client in ranking],
     }
     for number, credits in assessment.credits.items():
@@ -33,7 +33,7 @@ def as_html(assessment: "Assessment") -> str:
     ranking, ranks, mean = assessment.ranking, assessment.ranks, assessment.mean
     rows = [
         f"<tr><td>{ranks[client]}</td><td>{escape(printable(client))}</td><td>{assessment.scores[client]:,.6g}</td>"
-        f"<td>{assessment.seen[client]}</td><td>{mean[client]:,.4g}</td></tr>"
+        f"<td>{assessment.rounds_scored[client]}</td><td>{mean[client]:,.4g}</td></tr>"
         for client in ranking[:SHOWN]
     ]
     more = len(ranking) - len(rows)

@@ -55,6 +55,28 @@ class MethodConfig:
             if get_origin(hint) is Literal:
                 check_word(name, getattr(self, name), get_args(hint))
 
+    @property
+    def zero_is_idle(self) -> bool:
+        """Whether a client that returns the start model scores 0."""
+        return False
+
+    @property
+    def dependence_span(self) -> int:
+        """How many rounds apart two credits may be that depend on the same movement; 0 where none do."""
+        return 0
+
+    def score_meaning(self) -> str:
+        """What a score means, in one sentence for reports; empty where the registry says enough."""
+        return ""
+
+    def explanation(self) -> tuple[str, ...]:
+        """What was measured and how, in a few paragraphs for reports."""
+        return ()
+
+    def counted(self, rounds: tuple[int, ...]) -> tuple[int, ...] | None:
+        """Which of the valued rounds the scores count; None for all."""
+        return None
+
     @classmethod
     def options(cls) -> dict[str, OptionInfo]:
         """Every option by name, in order."""

@@ -26,7 +26,7 @@ def answer_table(
     """The ranking, best first; with a planted truth, its ranks beside."""
     ranks, known = assessment.ranks, uncertainty is not None and not uncertainty.note
     ranges = uncertainty.joint_intervals if uncertainty is not None and known else {}
-    adjusted = assessment.evened if assessment.uneven else {}
+    adjusted = assessment.adjusted_mean if assessment.needs_adjustment else {}
     planted = {} if truth is None else dict(zip(truth, paper_ranks(list(truth.values())), strict=True))
     any_dropped = any(assessment.quarantined.values())
     table = Table("rank", "client", "score", pad_edge=False)
@@ -42,9 +42,9 @@ def answer_table(
         if known:
             span = ranges.get(client)
             row.append("–" if span is None else f"{number(span[0])} to {number(span[1])}")
-        row += [Text(verdicts[client], STYLES[verdicts[client]]), str(assessment.seen[client])]
-        row += [number(adjusted[client]) if assessment.seen[client] else "–"] if adjusted else []
-        row += [str(assessment.dropped(client) or "")] if any_dropped else []
+        row += [Text(verdicts[client], STYLES[verdicts[client]]), str(assessment.rounds_scored[client])]
+        row += [number(adjusted[client]) if assessment.rounds_scored[client] else "–"] if adjusted else []
+        row += [str(assessment.quarantine_count(client) or "")] if any_dropped else []
         row += [str(planted[client])] if planted else []
         table.add_row(*row)
     table.caption, table.caption_justify = "\n".join(_notes(assessment)) or None, "left"
@@ -52,8 +52,8 @@ def answer_table(
 
 
 def _notes(assessment: Assessment) -> list[str]:
-    notes = ["Participation varies; compare the adjusted means."] if assessment.uneven else []
-    if assessment.uneven and assessment.strangers:
+    notes = ["Participation varies; compare the adjusted means."] if assessment.needs_adjustment else []
+    if assessment.needs_adjustment and assessment.has_disconnected_clients:
         notes.append("Some clients share no rounds, even indirectly, and cannot be compared.")
     if assessment.pending:
         has = "has" if len(assessment.pending) == 1 else "have"

@@ -8,10 +8,9 @@ from fedcoast.analysis.health import Health
 from fedcoast.analysis.rewards import Rewards, Rule, rewards
 from fedcoast.analysis.uncertainty import By, uncertainty
 from fedcoast.errors import BadSetting, Client
-from fedcoast.methods import Assessor
+from fedcoast.methods import Assessor, CoAst
 from fedcoast.methods.assessment import Assessment
 from fedcoast.methods.comparison import Comparison, compare
-from fedcoast.reports.layers import LayeredCoAst
 from fedcoast.reports.report_data import ReportData, report_data
 from fedcoast.rounds.round import Round
 from fedcoast.rounds.unmoved import Shares
@@ -31,7 +30,7 @@ def assess_rounds(
     `unavailable` has the methods that could not run, with the reason; `details` are passed on to `build_report`. The
     health of the model is known where the rounds carry it (`rounds.unmoved`); uploads are not read twice for it.
     """
-    main = LayeredCoAst() if assessor is None else assessor
+    main = CoAst(track_layers=True) if assessor is None else assessor
     comparison: Comparison | None = None
     shares: dict[int, Shares | None] = {}
     rounds = _noted(rounds, shares)
@@ -45,7 +44,7 @@ def assess_rounds(
             main.observe(fl_round)
             on_round(fl_round)
     details = {"health": Health(shares), **details}
-    return build_report(main.assessment(), assessor=main, comparison=comparison, **details)
+    return build_report(main.assessment(), comparison=comparison, **details)
 
 
 def _noted(rounds: Iterable[Round], shares: dict[int, Shares | None]) -> Iterator[Round]:
@@ -57,7 +56,6 @@ def _noted(rounds: Iterable[Round], shares: dict[int, Shares | None]) -> Iterato
 def build_report(
     assessment: Assessment,
     *,
-    assessor: Assessor | None = None,
     level: float = 0.90,
     draws: int = 2000,
     budget: str | None = None,
@@ -76,7 +74,7 @@ def build_report(
     data = report_data(
         assessment,
         uncertainty=uncertainty(assessment, level, draws) if assessment.credits else None,
-        layers=assessor.by_layer() if isinstance(assessor, LayeredCoAst) else None,
+        layers=assessment.by_layer,
         rewards=_earned(assessment, budget, rule, by, level=level, draws=draws, force=force),
         truth=truth if everyone else None,
         **details,

@@ -1,5 +1,6 @@
 """What the numbers mean and what they do not, for someone who never heard of the method."""
 
+from fedcoast.methods.registry import config_of
 from fedcoast.reports.phrasing import percent
 from fedcoast.reports.report_data import ReportData
 
@@ -15,25 +16,11 @@ def explanations(report: ReportData) -> list[tuple[str, list[str]]]:
 
 def _measured(report: ReportData) -> list[str]:
     common = "In federated learning several clients train one shared model, without showing each other their data."
-    if report.method != "coast":
+    config = config_of(report.method, report.settings)
+    paragraphs = config.explanation() if config is not None else ()
+    if not paragraphs:
         return [common, f"The method used here, {report.method}, measures {report.measures}."]
-    horizon, past = report.settings.get("horizon", "few"), report.settings.get("past_weight", 0)
-    following = (
-        f" Agreement with where the model came from, over the {horizon} rounds before, is counted the same way, and"
-        f" {percent(past)} of it is taken off: who only follows is worth less than who leads."
-        if past
-        else ""
-    )
-    return [
-        f"{common} In each round every client sends back an improved copy, and the server mixes the copies into the"
-        " next shared model.",
-        "The method used here, CoAst, asks after each round: of the largest changes that a client proposed, how many"
-        f" pointed the way the shared model really moved over the next {horizon} rounds? Each one that did counts +1,"
-        f" each one that pointed the other way −1.{following} The sum is the client’s credit for that round; its score"
-        " adds up the credits of all rounds. No test data were used, and nobody’s data were seen.",
-        "The idea: a client with good data proposes what all the others will find useful later, too; noise and errors"
-        " point anywhere, and cancel out.",
-    ]
+    return [f"{common} {paragraphs[0]}", *paragraphs[1:]]
 
 
 def _reading(report: ReportData) -> list[str]:
@@ -51,8 +38,8 @@ def _reading(report: ReportData) -> list[str]:
     sentences.append("A client that was absent has no credit for that round, and no penalty.")
     if report.adjusts:
         sentences.append(
-            "Rounds differ in what they give to everybody: “evened” is fairer to clients that missed some. It takes a"
-            " round to add the same to everybody, which is not quite so; of it, zero has no meaning."
+            "Rounds differ in how much credit they give. The adjusted mean is fairer to clients that missed rounds. It"
+            " assumes that a round adds the same to every client, which is only nearly true; its zero has no meaning."
         )
     return sentences
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from fedcoast.analysis.health import Health
 from fedcoast.errors import BadFile, Client, FedcoastError
-from fedcoast.methods import Assessor
+from fedcoast.methods import Assessor, CoAst
 from fedcoast.reports.assess_rounds import build_report
-from fedcoast.reports.layers import LayeredCoAst
 from fedcoast.reports.report_data import ReportData
 from fedcoast.rounds.round import Round
 from fedcoast.rounds.unmoved import Shares, unmoved_in
@@ -28,10 +27,10 @@ class RunFollower:
     again.
     """
 
-    def __init__(self, folder: str | Path, make: Callable[[], Assessor] = LayeredCoAst, title: str = "") -> None:
+    def __init__(self, folder: str | Path, make: Callable[[], Assessor] | None = None, title: str = "") -> None:
         self.folder = Path(folder)
         self.title = title or self.folder.resolve().name
-        self._make = make
+        self._make = make or (lambda: CoAst(track_layers=True))
         self._start_over()
 
     def _start_over(self) -> None:
@@ -94,7 +93,6 @@ class RunFollower:
         size = max(1, len(assessment.scores) * len(assessment.credits))
         return build_report(
             assessment,
-            assessor=self.assessor,
             draws=int(min(2000, max(200, _MOST_DRAWN / size))),
             truth=self.truth,
             facts=self.about,

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from fedcoast.analysis.money import amount
 from fedcoast.analysis.rewards import Rewards
+from fedcoast.methods.registry import config_of
 from fedcoast.reports.report_data import ClientSummary, ReportData
 
 Passage = tuple[str | ClientSummary, ...]
@@ -166,15 +167,12 @@ def _claims(report: ReportData) -> list[Passage]:
 
 def about(report: ReportData) -> str:
     """What a score is, for someone who reads no further."""
-    if report.method != "coast":
+    config = config_of(report.method, report.settings)
+    meaning = config.score_meaning() if config is not None else ""
+    if not meaning:
         return f"Scores are by {report.method}, which measures {report.measures}."
-    past = report.settings.get("past_weight", 0)
-    following = f", and less {percent(past)} of the same for where it came from" if past else ""
     zero = " Zero is what a client gets that does nothing." if report.zero_is_idle else ""
-    return (
-        "A score counts how often the largest changes that a client proposed pointed where the shared model then went,"
-        f" less how often they pointed the other way{following}.{zero} No test data were used."
-    )
+    return f"{meaning}{zero} No test data were used."
 
 
 def settling(report: ReportData) -> Passage:
@@ -221,7 +219,7 @@ def coverage(report: ReportData) -> str:
         else f"{full:,} of {several(count, 'client')} took part in {whole}. Totals favour those who came often; compare"
         f" {'the adjusted means' if report.adjusts else 'them per round'}."
     )
-    if report.adjusts and report.assessment.strangers:
+    if report.adjusts and report.assessment.has_disconnected_clients:
         text += " It compares only clients that met, if only through others: some here never did."
     return text + (f" {several(dropped, 'upload')} could not be used." if dropped else " Every upload could be used.")
 

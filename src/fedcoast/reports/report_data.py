@@ -18,8 +18,8 @@ from fedcoast.errors import Client
 from fedcoast.methods import METHODS
 from fedcoast.methods.assessment import Assessment
 from fedcoast.methods.comparison import Comparison
+from fedcoast.methods.layer_credits import LayerCredits
 from fedcoast.methods.text import printable
-from fedcoast.reports.layers import LayerCredits
 from fedcoast.reports.overview import Floats
 from fedcoast.stats.ranking import paper_ranks
 
@@ -101,7 +101,7 @@ class ReportData:
     @property
     def adjusts(self) -> bool:
         """Whether clients have adjusted means: participation varies, and scores are sums."""
-        return self.assessment.uneven
+        return self.assessment.needs_adjustment
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -145,7 +145,7 @@ def report_data(
     rounds = assessment.counted
     uncounted = tuple(sorted(set(assessment.credits) - set(rounds)))
     ranking = assessment.ranking
-    level = assessment.evened if assessment.uneven else {}
+    level = assessment.adjusted_mean if assessment.needs_adjustment else {}
     places = {client: place for place, client in enumerate(ranking)}
     return ReportData(
         title=printable(title),
@@ -197,20 +197,20 @@ def _summaries(
             client=client,
             rank=ranks[client],
             score=assessment.scores[client],
-            mean=mean[client] if assessment.seen[client] else None,
-            seen=assessment.seen[client],
-            coverage=assessment.seen[client] / valued if valued else None,
+            mean=mean[client] if assessment.rounds_scored[client] else None,
+            seen=assessment.rounds_scored[client],
+            coverage=assessment.rounds_scored[client] / valued if valued else None,
             verdict=found[client] if assessment.zero_is_idle or found[client] == "idle" else None,
             interval=intervals.get(client),
             mean_interval=means.get(client),
-            adjusted_mean=level.get(client) if assessment.seen[client] else None,
+            adjusted_mean=level.get(client) if assessment.rounds_scored[client] else None,
             adjusted_interval=levels.get(client),
             ranks=rank_intervals.get(client),
             group=groups.get(client),
             share=None if rewards is None else float(rewards.shares[client]),
             cents=None if rewards is None or rewards.cents is None else rewards.cents[client],
             planted=planted.get(client),
-            quarantined=assessment.dropped(client),
+            quarantined=assessment.quarantine_count(client),
         )
         for client in assessment.ranking
     )

@@ -21,14 +21,14 @@ DIGITS = 12  # of the largest credit, that a level has: clients who did alike mu
 PROBES = 30
 
 
-def evened(credits: Floats) -> Floats:
+def adjusted_mean(credits: Floats) -> Floats:
     """The level of each client, from its credits (a row a round, NaN where it was absent); NaN if it never came.
 
     Clients that no chain of common rounds connects cannot be compared: each such group is evened out over its own
     rounds alone.
 
     >>> nan = float("nan")
-    >>> evened(np.array([[9.0, 8.0, nan], [nan, 2.0, 1.0]]))  # the second round gave less to everybody
+    >>> adjusted_mean(np.array([[9.0, 8.0, nan], [nan, 2.0, 1.0]]))  # the second round gave less to everybody
     array([6., 5., 4.])
     """
     came = ~np.isnan(credits).all(axis=0)
@@ -37,7 +37,7 @@ def evened(credits: Floats) -> Floats:
 
 
 def parts(credits: Floats) -> Floats:
-    """What each round adds to the level of each client, who may have been absent in it: the columns add up to `evened`.
+    """What each round adds to the adjusted mean of each client, even one that was absent; columns add up to it.
 
     >>> parts(np.array([[9.0, 8.0], [7.0, 2.0]]))  # everybody was there: a round adds its part of the mean
     array([[4.5, 4. ],

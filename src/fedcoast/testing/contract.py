@@ -59,7 +59,7 @@ def is_silent_before_the_first_round(make: Make, rounds: Sequence[Round], needs:
     assessor = make()
     _demand(isinstance(assessor, Assessor), f"an assessor is a subclass of Assessor; got {type(assessor).__name__}")
     answer = assessor.assessment()
-    empty = not (answer.scores or answer.credits or answer.pending or answer.seen or answer.quarantined)
+    empty = not (answer.scores or answer.credits or answer.pending or answer.rounds_scored or answer.quarantined)
     _demand(empty, f"before the first round there is nothing to say; it said {answer!r}")
     _demand(isinstance(answer.method, str) and answer.method != "", "its `method` must be a name")
     _demand(Assessment.from_json(answer.to_json()) == answer, "its settings must be what JSON can hold")
@@ -139,7 +139,10 @@ def clients_may_leave_and_return(make: Make, rounds: Sequence[Round], needs: Col
     absent = [number for number, of in answer.credits.items() if number in away and leaver in of]
     _demand(not absent, f"who does not answer gets no credit; {leaver!r} was absent in round {absent}")
     present = len(rounds) - len(away)
-    _demand(answer.seen[leaver] <= present, f"{leaver!r} answered in {present} rounds; seen in {answer.seen[leaver]}")
+    _demand(
+        answer.rounds_scored[leaver] <= present,
+        f"{leaver!r} answered in {present} rounds; seen in {answer.rounds_scored[leaver]}",
+    )
 
 
 def goes_on_after_a_restart(make: Make, rounds: Sequence[Round], needs: Collection[str]) -> None:
@@ -222,7 +225,11 @@ def a_bad_upload_costs_only_its_client(make: Make, rounds: Sequence[Round], need
     _demand(client in answer.quarantined.get(bad.number, {}), f"{client!r} sent NaN and must be among the quarantined")
     earned = client in answer.credits.get(bad.number, {})
     _demand(not earned or make().credits_absent, "a bad upload earns no credit")
-    same = (answer.scores, answer.credits, answer.seen) == (absent.scores, absent.credits, absent.seen)
+    same = (answer.scores, answer.credits, answer.rounds_scored) == (
+        absent.scores,
+        absent.credits,
+        absent.rounds_scored,
+    )
     _demand(same, f"a bad upload must count as if its client were absent; got {answer.credits}, want {absent.credits}")
 
 

@@ -122,7 +122,7 @@ def test_the_scores_are_those_of_the_facts(name, how):
     assert unobserved == {}
     answer = coast.assessment()
     assert answer.scores == scores_by_hand(grid, models).scores
-    assert answer.seen == dict.fromkeys(answer.clients, ROUNDS - 2)
+    assert answer.rounds_scored == dict.fromkeys(answer.clients, ROUNDS - 2)
     assert not answer.quarantined
 
 

@@ -75,7 +75,7 @@ def test_a_restarted_node_is_the_same_client_if_it_says_so():
     strategy = Observed(FedAvg(), coast)
     arrays = strategy.start(HandmadeGrid(nodes), record(small_model()), num_rounds=2).arrays
     strategy.start(HandmadeGrid({1: nodes[1], 99: nodes[2]}), arrays, num_rounds=2)
-    assert coast.assessment().seen == {"partition-1": 3, "partition-2": 3}
+    assert coast.assessment().rounds_scored == {"partition-1": 3, "partition-2": 3}
 
 
 def test_a_node_that_returns_under_a_new_id_is_somebody_new_unless_joined():
@@ -86,7 +86,7 @@ def test_a_node_that_returns_under_a_new_id_is_somebody_new_unless_joined():
         strategy = Observed(FedAvg(), coast, identity=identity)
         arrays = strategy.start(HandmadeGrid(nodes), record(small_model()), num_rounds=2).arrays
         strategy.start(HandmadeGrid({1: nodes[1], 99: nodes[2]}), arrays, num_rounds=2)
-        return coast.assessment().seen
+        return coast.assessment().rounds_scored
 
     assert clients(None) == {"node-1": 3, "node-2": 2, "node-99": 1}
     assert clients(Identity(aliases={"node-99": "node-2"})) == {"node-1": 3, "node-2": 3}
@@ -109,7 +109,7 @@ def test_aliases_that_mean_nothing_are_refused(aliases, text):
 def test_two_that_claim_one_identity_are_both_left_out_and_both_named():
     nodes = {i: Node(drifting(i), metadata={"partition-id": min(i, 3)}) for i in (1, 2, 3, 4)}
     answer = watched(nodes)
-    assert answer.seen == {"partition-1": 2, "partition-2": 2, "partition-3": 0}
+    assert answer.rounds_scored == {"partition-1": 2, "partition-2": 2, "partition-3": 0}
     reason = answer.quarantined[1]["partition-3"]
     assert "claimed by node-3 and node-4 in one round" in reason
     assert "own name" in reason
@@ -129,7 +129,7 @@ def test_neither_of_two_that_claim_one_identity_is_in_the_round():
 
 def test_a_join_that_meets_itself_is_refused_like_any_double():
     answer = watched({i: Node(drifting(i)) for i in (1, 2, 3)}, identity=Identity(aliases={"node-3": "node-2"}))
-    assert answer.seen == {"node-1": 2, "node-2": 0}
+    assert answer.rounds_scored == {"node-1": 2, "node-2": 0}
     assert "claimed by node-2 and node-3" in answer.quarantined[2]["node-2"]
 
 
@@ -139,15 +139,15 @@ def test_a_registered_name_cannot_be_claimed_even_while_its_owner_is_away():
     owner = Node(lambda model, n: None if n == 2 else drifting(1)(model, n), name="berlin")
     answer = watched({1: owner, 2: impostor, 3: Node(drifting(3))}, rounds=3)
     assert "registered name of another node" in answer.quarantined[2]["node-2"]
-    assert answer.seen["berlin"] == 1  # of rounds 1 and 2; it was away in 2
-    assert answer.seen["node-2"] == 0
+    assert answer.rounds_scored["berlin"] == 1  # of rounds 1 and 2; it was away in 2
+    assert answer.rounds_scored["node-2"] == 0
 
 
 @pytest.mark.parametrize("claimed", ["node-1", "partition-0", "client-7", "key-00"])
 def test_a_form_that_is_derived_cannot_be_claimed(claimed):
     answer = watched({1: Node(drifting(1)), 2: Node(drifting(2), config={"client-id": claimed}), 3: Node(drifting(3))})
     assert "cannot be claimed" in answer.quarantined[1]["node-2"]
-    assert answer.seen["node-1"] == 2
+    assert answer.rounds_scored["node-1"] == 2
 
 
 def test_a_resolver_of_ones_own_may_fail_for_one_client():
@@ -155,7 +155,7 @@ def test_a_resolver_of_ones_own_may_fail_for_one_client():
         return {1: "berlin", 2: "oslo"}[peer.node_id]
 
     answer = watched({i: Node(drifting(i)) for i in (1, 2, 3)}, identity=own)
-    assert answer.seen == {"berlin": 2, "node-3": 0, "oslo": 2}
+    assert answer.rounds_scored == {"berlin": 2, "node-3": 0, "oslo": 2}
     assert "cannot be identified" in answer.quarantined[1]["node-3"]
 
 

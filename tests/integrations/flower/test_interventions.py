@@ -48,7 +48,7 @@ def test_a_dropped_client_moves_nothing_and_is_still_assessed(caplog):
     assert second.weights == {"partition-0": 30, "partition-1": 20, "partition-2": 10, "partition-3": 0}
     assert second.metrics["fedcoast/factor/partition-3"] == 0
     assert not any("factor" in name for name in first.metrics)
-    assert coast.assessment().seen["partition-3"] == 3
+    assert coast.assessment().rounds_scored["partition-3"] == 3
     assert "depend on each other" in caplog.text
     assert "round 2: intervention, weights multiplied by {'partition-3': 0.0}" in caplog.text
 

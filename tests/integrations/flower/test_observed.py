@@ -87,7 +87,7 @@ def test_errors_and_time_outs_are_absent_and_counted():
     _, result = run(probe, coast, grid=grid, rounds=5)
     assert [len(round.clients) for round in probe.rounds] == [4, 3, 3, 3, 4]
     assert [result.train_metrics_clientapp[n]["fedcoast/absent"] for n in range(1, 6)] == [0, 1, 1, 1, 0]
-    assert coast.assessment().seen == {"partition-0": 4, "partition-1": 2, "partition-2": 3, "partition-3": 4}
+    assert coast.assessment().rounds_scored == {"partition-0": 4, "partition-1": 2, "partition-2": 3, "partition-3": 4}
     assert not coast.assessment().quarantined
 
 
@@ -158,7 +158,7 @@ def test_an_answer_that_cannot_be_told_costs_the_others_nothing():
         method = "forgetful"
 
         def assessment(self):
-            return replace(super().assessment(), seen={})
+            return replace(super().assessment(), rounds_scored={})
 
     _, result = run(Forgetful(horizon=1), CoAst(horizon=1), rounds=2)
     assert "fedcoast/coast/score/partition-0" in result.train_metrics_clientapp[2]
@@ -207,7 +207,7 @@ def test_a_client_that_sends_nan_is_quarantined_and_the_rest_is_scored():
     strategy, _ = run(coast, grid=grid, strategy=Robust())
     assert strategy.unobserved == {}
     assert "must be finite" in coast.assessment().quarantined[2]["partition-1"]
-    assert coast.assessment().seen == {"partition-0": 3, "partition-1": 2, "partition-2": 3, "partition-3": 3}
+    assert coast.assessment().rounds_scored == {"partition-0": 3, "partition-1": 2, "partition-2": 3, "partition-3": 3}
 
 
 def test_a_global_model_that_is_not_finite_is_a_round_nobody_saw():

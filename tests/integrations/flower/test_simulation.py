@@ -50,7 +50,7 @@ def test_fifty_virtual_clients_a_fifth_of_them_a_round(simulator, tmp_path):
         again.observe(fl_round)
     assert again.assessment() == answer
     assert len(answer.clients) > BIG // 5
-    assert sum(answer.seen.values()) == sum(len(fl_round.clients) for fl_round in rounds[:3])
+    assert sum(answer.rounds_scored.values()) == sum(len(fl_round.clients) for fl_round in rounds[:3])
     assert all(re.fullmatch(r"partition-\d+", client) for client in answer.clients)
     metrics = json.loads((out / "metrics.json").read_text())
     assert all(of_round["fedcoast/observed"] == 1 for of_round in metrics.values())

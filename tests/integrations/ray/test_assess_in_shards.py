@@ -167,7 +167,7 @@ def test_a_client_that_comes_late_or_never_again_is_counted_where_it_was(tmp_pat
     run = record(tmp_path / "run", rounds)
     answer = in_pieces(run, CoAst(horizon=1))
     assert answer == show(CoAst(horizon=1), replay(run))
-    assert (answer.scores[7], answer.seen[7]) == (0, 0)
+    assert (answer.scores[7], answer.rounds_scored[7]) == (0, 0)
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 2])

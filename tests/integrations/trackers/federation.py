@@ -44,7 +44,7 @@ def check_log(logged, name, count=6, clients=NASTY):
     for step, answer in answers.items():
         for client in clients:
             at = partial(_at, logged, name(client), step)
-            counted = answer.seen[client] > 0
+            counted = answer.rounds_scored[client] > 0
             assert at("score") == (answer.scores[client] if counted else None), (step, client)
             assert at("rank") == (answer.ranks[client] if counted else None)
             assert (at("coverage") is not None) == counted

@@ -2,11 +2,11 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 
 from fedcoast.errors import BadUpload, Client
-from fedcoast.integrations.ray.shard_worker import Reasons, ShardCredits
+from fedcoast.integrations.ray.shard_worker import Reasons, ShardCredits, Totals
 from fedcoast.methods.assessment import Assessment
+from fedcoast.methods.coast.agreement import discounted_credit
 from fedcoast.methods.coast.coast import CoAst
 from fedcoast.methods.ledger import Ledger, totals
 from fedcoast.rounds.clients import in_order
@@ -34,32 +34,37 @@ def bad_uploads(parts: Sequence[ShardCredits], policy: str) -> Reasons:
 
 
 def merge(assessor: CoAst, numbers: Sequence[int], parts: Sequence[ShardCredits], found: Reasons) -> Assessment:
-    """The assessment of all shards together. Credits are exact, so the order of the sum changes nothing.
+    """The assessment of all shards together. Agreement is exact, so the order of the sum changes nothing.
 
     A client that is bad in one layer is out of the round in all of them.
     """
     ledger = Ledger()
-    credits: dict[int, list[dict[Client, Fraction]]] = {}
-    number_of: type[float] = float if assessor.config.past_weight else int
+    agreement: dict[int, list[Totals]] = {}
+    weight = assessor.config.past_weight
     for part in parts:
-        for number, of in part.credits.items():
-            credits.setdefault(number, []).append(of)
+        for number, totals_of_round in part.agreement.items():
+            agreement.setdefault(number, []).append(totals_of_round)
     answered = {number: clients for part in parts for number, clients in part.answered.items()}
     known = {number: reasons for part in parts for number, reasons in part.known.items()}
     for number in numbers:
         out = {**known[number], **found.get(number, {})}
-        total = {number: _sum(credits[number], out, number_of)} if number in credits else {}
+        total = {number: _credits(agreement[number], out, weight)} if number in agreement else {}
         ledger.enter(number, answered[number], out, total, _unchanged(parts, number, out))
-    counted = {number: ledger.credits[number] for number in list(ledger.credits)[assessor.config.score_rounds]}
-    scores, seen = totals(counted, ledger.clients)
+    counted = assessor.config.counted(tuple(ledger.credits))
+    scores, rounds_scored = totals(
+        ledger.credits if counted is None else {number: ledger.credits[number] for number in counted}, ledger.clients
+    )
     return Assessment(
         method=assessor.method,
         scores=scores,
         credits=ledger.credits,
         pending=tuple(numbers[-assessor.config.horizon :]),
-        seen=seen,
+        rounds_scored=rounds_scored,
         quarantined=ledger.quarantined,
         settings=assessor.settings,
+        counted_rounds=counted,
+        zero_is_idle=assessor.zero_is_idle,
+        dependence_span=assessor.dependence_span,
         unchanged={number: tuple(clients) for number, clients in ledger.unchanged.items()},
     )
 
@@ -70,12 +75,15 @@ def _unchanged(parts: Sequence[ShardCredits], number: int, out: Mapping[Client, 
     return in_order(set.intersection(*shards) - set(out)) if shards else ()
 
 
-def _sum(
-    credits: Sequence[Mapping[Client, Fraction]], out: Mapping[Client, str], number: type[float]
-) -> dict[Client, float]:
+def _credits(parts: Sequence[Totals], out: Mapping[Client, str], past_weight: float) -> dict[Client, float]:
     """
-    >>> _sum([{"a": Fraction(2), "b": Fraction(1)}, {"a": Fraction(-5, 2)}], {"b": "not finite"}, float)
-    {'a': -0.5}
+    >>> _credits([{"a": (2, 1), "b": (1, 0)}, {"a": (-4, 0)}], {"b": "not finite"}, 0.5)
+    {'a': -2.5}
     """
-    clients = [client for client in credits[0] if client not in out]
-    return {client: number(sum((of[client] for of in credits), Fraction())) for client in clients}
+    clients = [client for client in parts[0] if client not in out]
+    return {
+        client: discounted_credit(
+            sum(part[client][0] for part in parts), sum(part[client][1] for part in parts), past_weight
+        )
+        for client in clients
+    }

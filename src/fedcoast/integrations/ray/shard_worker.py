@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from glob import escape
 from pathlib import Path
-from typing import Any
 
 from fedcoast.errors import BadFile, BadRound, Client, FedcoastError
 from fedcoast.integrations.ray.shards import Shard
@@ -16,6 +14,8 @@ from fedcoast.rounds.schema import ModelSchema
 from fedcoast.storage.replay import replay
 
 Reasons = dict[int, dict[Client, str]]
+Totals = dict[Client, tuple[int, int]]
+"""Each client's agreement with the rounds after and before (`RoundAgreement.totals`)."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class ShardTask:
 class ShardCredits:
     """What a shard gives to the answer, by round."""
 
-    credits: dict[int, dict[Client, Fraction]]
-    """Not rounded, so that it does not matter how the run was cut."""
+    agreement: dict[int, Totals]
+    """Whole numbers, so that it does not matter how the run was split."""
     answered: dict[int, tuple[Client, ...]]
     known: Reasons
     """Who was left out before the round was shown."""
@@ -54,18 +54,11 @@ class ShardFailure:
     error: FedcoastError
 
 
-class _Exact(CoAst):
-    """CoAst whose credits are not rounded."""
-
-    def _worth(self, led: int, followed: int) -> Any:
-        return led - Fraction(self.config.past_weight) * followed
-
-
 def score_shard(task: ShardTask) -> ShardCredits | ShardFailure:
     """The credits of a shard. Errors of fedcoast are returned, not raised: a retry would not change them."""
     shard = task.shard
-    assessor = _Exact(replace(task.config, layers=[escape(name) for name in shard.chosen]), num_threads=1)
-    answered, known = dict[int, tuple[Client, ...]](), Reasons()
+    assessor = CoAst(replace(task.config, layers=[escape(name) for name in shard.chosen]), num_threads=1)
+    answered, known, agreement = dict[int, tuple[Client, ...]](), Reasons(), dict[int, Totals]()
     number = shard.rounds[0]
     try:
         for fl_round in _rounds(task.run, shard.shown):
@@ -81,20 +74,18 @@ def score_shard(task: ShardTask) -> ShardCredits | ShardFailure:
             else:  # of other rounds only the global model counts, and nobody's upload needs to be read
                 nobody = dict.fromkeys((*fl_round.clients, *fl_round.quarantined), "belongs to another shard")
                 assessor.observe(replace(shown, local={}, quarantined=nobody))
+            agreement |= {valued.number: valued.totals() for valued in assessor.finalized}
     except FedcoastError as error:
         return ShardFailure(number, error)
+    agreement |= {valued.number: valued.totals() for valued in assessor.provisional()}
     assessment = assessor.assessment()
     return ShardCredits(
-        credits={n: _exact(assessment.credits[n]) for n in shard.rounds if n in assessment.credits},
+        agreement={n: agreement[n] for n in shard.rounds if n in agreement},
         answered=answered,
         known=known,
         found={n: _others(assessment.quarantined.get(n, {}), known[n], task.out.get(n, {})) for n in shard.rounds},
         unchanged={n: tuple(assessment.unchanged.get(n, ())) for n in shard.rounds},
     )
-
-
-def _exact(credits: Mapping[Client, float]) -> dict[Client, Fraction]:
-    return {client: Fraction(credit) for client, credit in credits.items()}
 
 
 def _others(reasons: Mapping[Client, str], *known: Mapping[Client, str]) -> dict[Client, str]:

@@ -25,11 +25,11 @@ def round_values(fl_round: Round, answer: Assessment, newly_final: Iterable[int]
     valued = len(answer.counted)
     ranks = answer.ranks
     for client in answer.clients:
-        if answer.seen[client]:
+        if answer.rounds_scored[client]:
             yield RoundValue("score", client, answer.scores[client])
             yield RoundValue("rank", client, ranks[client])
-            yield RoundValue("coverage", client, answer.seen[client] / valued)
-        if dropped := answer.dropped(client):
+            yield RoundValue("coverage", client, answer.rounds_scored[client] / valued)
+        if dropped := answer.quarantine_count(client):
             yield RoundValue("quarantined", client, dropped)
     credits: dict[Client, float] = {}
     for number in newly_final:

@@ -22,36 +22,37 @@ what is compared with the movement, on r, and on whether training changes; docs/
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
 
 from fedcoast.errors import BadSetting, Client
-from fedcoast.kernels.bit_planes import PlaneLayout, Planes, Row, agreements
+from fedcoast.kernels.bit_planes import PlaneLayout, Planes, Row
 from fedcoast.kernels.movement import movement_planes
 from fedcoast.kernels.threads import ThreadPool, threads_for
-from fedcoast.kernels.vote_counts import count, lead, tally
+from fedcoast.kernels.vote_counts import count, majority_sign, tally
 from fedcoast.methods.base import Assessor, Uploads
+from fedcoast.methods.coast.agreement import LayerTotals, RoundAgreement, agreement_by_client, votes_by_client
 from fedcoast.methods.coast.config import CoAstConfig, Resources
 from fedcoast.methods.coast.pending import PendingRound, PendingStore, PendingWriter
 from fedcoast.methods.coast.signals import SignalExtractor, too_small
+from fedcoast.methods.layer_credits import LayerCredits
 from fedcoast.methods.layer_selection import choose
 from fedcoast.methods.ledger import Credits
 from fedcoast.rounds.arrays import Array, arithmetic, copied
 from fedcoast.rounds.round import Round
 from fedcoast.rounds.schema import LayerSpec, ModelSchema
 
-_log = logging.getLogger("fedcoast")
+_log = logging.getLogger(__name__)
 
-THREADS_PAY = 1 << 18  # entries of a model from which on starting threads is worth it
+PARALLEL_FROM = 1 << 18  # entries of a model from which on starting threads is worth it
 
 
 class CoAst(Assessor):
     """CoAst as a stream: credits for a round become final `horizon` rounds later.
 
     Options are those of `CoAstConfig`, as keywords or as a configuration: `CoAst(horizon=5, past_weight=1)`,
-    `CoAst(config)`. What costs resources but changes no score is apart: `num_threads`, `spill_dir` and `memory_limit`
-    (see `Resources`).
+    `CoAst(config)`. What costs resources but changes no score is apart (see `Resources`): `num_threads`, `spill_dir`,
+    `memory_limit` and `track_layers`.
     """
 
     method = "coast"
@@ -64,6 +65,7 @@ class CoAst(Assessor):
         num_threads: int | None = None,
         spill_dir: str | Path | None = None,
         memory_limit: str | int | None = None,
+        track_layers: bool = False,
         **options: Any,
     ) -> None:
         if not isinstance(config, CoAstConfig | None):
@@ -72,12 +74,17 @@ class CoAst(Assessor):
             )
         self.config = CoAstConfig(**options) if config is None else replace(config, **options)
         super().__init__(self.config.bad_uploads)
-        self.resources = Resources(num_threads=num_threads, spill_dir=spill_dir, memory_limit=memory_limit)
-        self._threads = threads_for(num_threads)
-        self._keeper = PendingStore(memory_limit, spill_dir)
-        self._held: list[PendingRound] = []
-        self._before: PendingRound | None = None  # the round before those, or the first start: only its trace is of use
-        self._examiner: SignalExtractor | None = None
+        self.resources = Resources(
+            num_threads=num_threads, spill_dir=spill_dir, memory_limit=memory_limit, track_layers=track_layers
+        )
+        self.finalized: tuple[RoundAgreement, ...] = ()
+        """What made credits final in the last observed round: at most one."""
+        self._num_threads = threads_for(num_threads)
+        self._store = PendingStore(memory_limit, spill_dir)
+        self._waiting: list[PendingRound] = []
+        self._previous: PendingRound | None = None  # the round before those, or the first start, for its reference only
+        self._extractor: SignalExtractor | None = None
+        self._layer_totals = LayerTotals(self.config) if track_layers else None
 
     @classmethod
     def votes(cls, **changes: Any) -> Self:
@@ -101,102 +108,97 @@ class CoAst(Assessor):
         return self.config.to_json()
 
     @property
-    def missed(self) -> tuple[int, int]:
-        """Of how many layers the quick selection needed a second pass, and how many it looked at; no score shows it."""
-        ballots = None if self._examiner is None else self._examiner.ballots
+    def zero_is_idle(self) -> bool:
+        return self.config.zero_is_idle
+
+    @property
+    def dependence_span(self) -> int:
+        return self.config.dependence_span
+
+    @property
+    def repeated_selections(self) -> tuple[int, int]:
+        """In how many layers the fast selection needed a second pass, and how many it looked at; no score shows it."""
+        ballots = None if self._extractor is None else self._extractor.ballots
         return (0, 0) if ballots is None else (ballots.missed, ballots.cast_layers)
 
     def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
         chosen = choose(self.config.layers, schema)
         if self._schema is None and self.config.layers == "first+head" and not schema.ordered:
-            _log.warning("the layers of this model stand in no order, so its ends are not known: all layers count")
+            _log.warning("The layers of this model have no order, so first and head are unknown: all layers count")
         if round.ballot_keep is not None:
-            self._check_ballots_do(round, chosen)
-        plane_layout = PlaneLayout(tuple(entry.size for entry in chosen))
+            self._check_ballots_suffice(round, chosen)
+        layout = PlaneLayout(tuple(entry.size for entry in chosen))
         start = [arithmetic(array) for array in _pick(round.read_start(schema), chosen)]
         end = [arithmetic(array) for array in _pick(round.read_end(schema), chosen)]
-        votes = tally(plane_layout.words, len(round.clients)) if self.config.reference == "votes" else None
-        trace = end if votes is None else [votes]
-        keeping = self._keeper.begin(round.number, plane_layout, len(round.clients), trace, self._kept)
-        try:
-            taken = self._examine(keeping, start, trace, chosen, uploads)
-            taken = taken.but(followed=self._followed(taken))
-            held = [*self._held, taken]
-            final = {held[0].number: self._credit(held)} if len(held) > self.config.horizon else {}
-            before = self._before if self._before or not self._needs_before else self._keep_start(taken, start)
-        except BaseException:
-            keeping.abandon()
-            raise
-        done, rest = held[: len(final)], held[len(final) :]
-        if before is not None and done:  # the round that is done becomes the one before
-            before, done = done[0].trace_alone(), [before]
-        if self.config.reference == "movement" and taken.sheaf is None:  # servers reuse the memory of their models
-            rest[-1] = taken.but(trace=copied(end, into=done[0].trace if done else []))
-        self._before, self._held = before, rest
+        by_votes = self.config.reference == "votes"
+        reference = [tally(layout.words, len(round.clients))] if by_votes else end
+        with self._store.writer(round.number, layout, len(round.clients), reference, self._in_store) as writer:
+            newest = self._signals(writer, start, reference, chosen, uploads)
+            newest = newest.replace(past_agreement=self._past_agreement(newest))
+            waiting = [*self._waiting, newest]
+            finalized = (self._agreement(waiting),) if len(waiting) > self.config.horizon else ()
+            previous = self._previous or (self._keep_start(newest, start) if self._needs_previous else None)
+        done, waiting = waiting[: len(finalized)], waiting[len(finalized) :]
+        if previous is not None and done:  # the valued round becomes the previous one
+            previous, done = done[0].reference_alone(), [previous]
+        if not by_votes and newest.spill_file is None:  # servers reuse the memory of their models
+            waiting[-1] = newest.replace(reference=copied(end, into=done[0].reference if done else []))
+        self._previous, self._waiting, self.finalized = previous, waiting, finalized
         for one in done:
-            self._keeper.drop(one)
-        return final
+            self._store.drop(one)
+        if self._layer_totals is not None:
+            for agreement in finalized:
+                self._layer_totals.add(agreement)
+        return {agreement.number: agreement.credits(self.config.past_weight) for agreement in finalized}
 
     @property
-    def _kept(self) -> list[PendingRound]:
-        return self._held if self._before is None else [self._before, *self._held]
+    def _in_store(self) -> list[PendingRound]:
+        return self._waiting if self._previous is None else [self._previous, *self._waiting]
 
     @property
-    def _needs_before(self) -> bool:
+    def _needs_previous(self) -> bool:
         return self.config.past_weight > 0 and self.config.reference == "movement"
 
     def _keep_start(self, first: PendingRound, start: Sequence[Array]) -> PendingRound:
         """The model before the first round, as if a round without clients had ended there."""
-        keeping = self._keeper.begin(first.number, first.plane_layout, 0, start, [first])
-        try:
-            kept = keeping.finish(None, start)
-        except BaseException:
-            keeping.abandon()
-            raise
-        return kept if kept.sheaf is not None else kept.but(trace=copied(start))
+        with self._store.writer(first.number, first.plane_layout, 0, start, [first]) as writer:
+            kept = writer.finish(None, start)
+        return kept if kept.spill_file is not None else kept.replace(reference=copied(start))
 
-    def _followed(self, taken: PendingRound) -> dict[Client, Row] | None:
-        """How well each claim agrees with where the model came from, if there were rounds enough before."""
-        if self.config.past_weight == 0 or len(self._held) < self.config.horizon:
-            return None
-        since = self._before or taken  # of the first of a window no votes count
-        with self._hands(taken.plane_layout) as threads:
-            return _against(taken, self._drift([since, *self._held], threads), threads)
-
-    def _examine(
+    def _signals(
         self,
-        keeping: PendingWriter,
+        writer: PendingWriter,
         start: Sequence[Array],
-        trace: Sequence[Array],
+        reference: Sequence[Array],
         chosen: Sequence[LayerSpec],
         uploads: Uploads,
     ) -> PendingRound:
-        """The claims of all clients; the trace is the model as the caller has it, or the votes, which are counted."""
-        plane_layout = keeping.plane_layout
-        if self._examiner is None or self._examiner.plane_layout != plane_layout:
-            self._examiner = SignalExtractor(plane_layout, self.config)
-        examination = self._examiner.round(start)
-        votes = trace[0] if self.config.reference == "votes" else None
-        ballots_count = votes is not None or self.config.signal in ("ballot", "pruned")
-        with self._hands(plane_layout) as threads:
+        """The signals of all clients; a `reference` of votes is counted here."""
+        config, layout = self.config, writer.plane_layout
+        if self._extractor is None or self._extractor.plane_layout != layout:
+            self._extractor = SignalExtractor(layout, config)
+        extractor = self._extractor.for_round(start)
+        votes = reference[0] if config.reference == "votes" else None
+        needs_ballot = votes is not None or config.signal in ("ballot", "pruned")
+        with self._thread_pool(layout) as threads:
             for client, model in uploads:
                 local = [arithmetic(array) for array in _pick(model, chosen)]
-                ballot = examination.ballot(local, threads) if ballots_count else None
-                keeping.add(client, examination.claim(local, ballot, threads))
+                ballot = extractor.ballot(local, threads) if needs_ballot else None
+                writer.add(client, extractor.signal(local, ballot, threads))
                 if votes is not None and ballot is not None:
                     count(votes, ballot)
                 del model, local  # before the next one is loaded
-        return keeping.finish(examination.idle if self.config.baseline == "idle" else None, trace)
+        return writer.finish(extractor.idle if config.baseline == "idle" else None, reference)
 
-    def _hands(self, plane_layout: PlaneLayout) -> ThreadPool:
-        return ThreadPool(self._threads if sum(plane_layout.sizes) >= THREADS_PAY else 1)
+    def _thread_pool(self, layout: PlaneLayout) -> ThreadPool:
+        return ThreadPool(self._num_threads if sum(layout.sizes) >= PARALLEL_FROM else 1)
 
-    def _check_ballots_do(self, round: Round, chosen: Sequence[LayerSpec]) -> None:
+    def _check_ballots_suffice(self, round: Round, chosen: Sequence[LayerSpec]) -> None:
         config = self.config
-        wholly = config.signal not in ("ballot", "pruned") or round.ballot_keep != config.keep
+        whole = config.signal not in ("ballot", "pruned") or round.ballot_keep != config.keep
         sizes = config.signal == "pruned" and config.step == "avg"
         raw = config.tiny_layers == "raw" and any(too_small(entry.size, config.keep) for entry in chosen)
-        if wholly or sizes or raw:
+        if whole or sizes or raw:
             raise BadSetting(
                 f"round {round.number} holds ballots of keep={round.ballot_keep} only; CoAst with keep={config.keep},"
                 f" signal={config.signal!r}, step={config.step!r}, tiny_layers={config.tiny_layers!r} needs"
@@ -204,61 +206,68 @@ class CoAst(Assessor):
                 " number and tiny_layers 'one'"
             )
 
-    def _credit(self, held: Sequence[PendingRound]) -> dict[Client, float]:
-        """The credits of the first of these rounds, from those after it."""
-        followed = held[0].followed or {}
-        return {
-            client: self._worth(int(row.sum()), int(followed[client].sum()) if followed else 0)
-            for client, row in self._agreements(held).items()
-        }
+    def _past_agreement(self, newest: PendingRound) -> dict[Client, Row] | None:
+        """How well each signal agrees with the rounds before, if there are enough of them."""
+        if self.config.past_weight == 0 or len(self._waiting) < self.config.horizon:
+            return None
+        first = self._previous or newest  # the votes of the first round of a window do not count
+        with self._thread_pool(newest.plane_layout) as threads:
+            return agreement_by_client(newest, self._reference([first, *self._waiting], threads), threads)
 
-    def _worth(self, led: int, followed: int) -> float:
-        """Rounded once, at the end: parts of a model can be valued apart and added up without a trace."""
-        return float(led - Fraction(self.config.past_weight) * followed) if self.config.past_weight else led
+    def _agreement(self, window: Sequence[PendingRound]) -> RoundAgreement:
+        """The agreement of the first of these rounds with those after it."""
+        first = window[0]
+        with self._thread_pool(first.plane_layout) as threads:
+            ahead = agreement_by_client(first, self._reference(window, threads), threads)
+        votes = {} if self._layer_totals is None else votes_by_client(first)
+        return RoundAgreement(first.number, ahead, first.past_agreement or {}, votes)
 
-    def _agreements(self, held: Sequence[PendingRound]) -> dict[Client, Row]:
-        """How well each claim of the first of these rounds agrees with where the model went, layer by layer."""
-        with self._hands(held[0].plane_layout) as threads:
-            return _against(held[0], self._drift(held, threads), threads)
-
-    def _drift(self, held: Sequence[PendingRound], threads: ThreadPool) -> Planes:
-        """Where the model went after the first of these rounds."""
+    def _reference(self, window: Sequence[PendingRound], threads: ThreadPool) -> Planes:
+        """Which way every entry went after the first of these rounds."""
         if self.config.reference == "votes":
-            return lead([one.votes for one in held[1:]])
-        extents = [one.extent for one in held]
-        tolerance = self.config.ulp_tolerance
-        return movement_planes([one.trace for one in held], tolerance, held[0].plane_layout, threads, extents)
+            return majority_sign([one.votes for one in window[1:]])
+        extents, tolerance = [one.extent for one in window], self.config.ulp_tolerance
+        return movement_planes([one.reference for one in window], tolerance, window[0].plane_layout, threads, extents)
+
+    def provisional(self) -> tuple[RoundAgreement, ...]:
+        """The agreement of rounds that are valued with an incomplete future; none unless the options say so."""
+        if self.config.incomplete_rounds == "drop":
+            return ()
+        return tuple(self._agreement(self._waiting[place:]) for place in range(len(self._waiting) - 1))
 
     def _credits(self) -> Credits:
-        credits = super()._credits()
-        if self.config.incomplete_rounds == "truncate":
-            for index in range(len(self._held) - 1):
-                credits[self._held[index].number] = self._credit(self._held[index:])
-        return credits
+        weight = self.config.past_weight
+        return super()._credits() | {agreement.number: agreement.credits(weight) for agreement in self.provisional()}
 
-    def _counted(self, credits: Credits) -> Credits:
-        return {number: credits[number] for number in list(credits)[self.config.score_rounds]}
+    def _counted_rounds(self, valued: tuple[int, ...]) -> tuple[int, ...] | None:
+        return self.config.counted(valued)
 
     def _pending(self) -> tuple[int, ...]:
-        return tuple(held.number for held in self._held)
+        return tuple(one.number for one in self._waiting)
+
+    def _by_layer(self) -> LayerCredits | None:
+        if self._layer_totals is None or self._schema is None:
+            return None
+        names = tuple(entry.name for entry in choose(self.config.layers, self._schema))
+        provisional = self.provisional()
+        valued = (*self._ledger.credits, *(agreement.number for agreement in provisional))
+        counted = self.config.counted(valued)
+        return self._layer_totals.credits(
+            names, self._ledger.clients, valued if counted is None else counted, provisional
+        )
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        facts, arrays = self._keeper.state(self._kept)
-        return {**facts, "before": self._before is not None}, arrays
+        facts, arrays = self._store.state(self._in_store)
+        return {**facts, "before": self._previous is not None}, arrays
 
     def _saved(self) -> None:
-        self._keeper.saved(self._kept)
+        self._store.saved(self._in_store)
 
     def _restore(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
-        held = self._keeper.restore(facts, arrays)
-        self._before, self._held = (held[0], held[1:]) if facts["before"] else (None, held)
-
-
-def _against(of: PendingRound, drift: Planes, threads: ThreadPool) -> dict[Client, Row]:
-    """The agreement of a round's claims with a drift, above that of who did nothing, layer by layer: it is additive."""
-    idle = 0 if of.idle is None else agreements(of.idle, drift, of.plane_layout)
-    rows = threads.map(lambda claim: agreements(claim, drift, of.plane_layout) - idle, of.claims.values())
-    return dict(zip(of.claims, rows, strict=True))
+        rounds = self._store.restore(facts, arrays)
+        self._previous, self._waiting = (rounds[0], rounds[1:]) if facts["before"] else (None, rounds)
+        self.finalized = ()
+        self._layer_totals = None if self._layer_totals is None else LayerTotals(self.config)
 
 
 def _pick(model: dict[str, Array], entries: Iterable[LayerSpec]) -> list[Array]:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from fedcoast.errors import BadSetting
 from fedcoast.kernels.aggregation import Step
+from fedcoast.methods.coast import explanation
 from fedcoast.methods.layer_selection import Layers, describe, layers_from_text
 from fedcoast.methods.option_checks import check_count, is_number
 from fedcoast.methods.options import MethodConfig, option
@@ -122,14 +123,21 @@ class CoAstConfig(MethodConfig):
             raise BadSetting('tiny_layers="raw" has no votes to count; use reference="movement"')
 
     @property
-    def dependence_span(self) -> int:
-        """How many rounds apart two credits may be that look at the same movement."""
+    def dependence_span(self) -> int:  # the future of one round may be the past of another
         return 2 * self.horizon if self.past_weight else self.horizon
 
     @property
     def zero_is_idle(self) -> bool:
-        """Whether a client that returns the start model scores 0."""
         return self.baseline == "idle" or self.signal in ("ballot", "update")
+
+    def score_meaning(self) -> str:
+        return explanation.score_meaning(self.past_weight)
+
+    def explanation(self) -> tuple[str, ...]:
+        return explanation.explanation(self.horizon, self.past_weight)
+
+    def counted(self, rounds: tuple[int, ...]) -> tuple[int, ...] | None:
+        return None if self.score_rounds == slice(None) else rounds[self.score_rounds]
 
 
 CoAstConfig.__doc__ = f"The options of CoAst.\n\n{CoAstConfig.described()}"
@@ -142,11 +150,13 @@ class Resources:
     num_threads   threads that work on a large model; all cores by default
     spill_dir     a folder of its own for rounds that are pending; without it they are held in memory
     memory_limit  how much is held in memory before `spill_dir` is used: "500MB", or bytes; nothing by default
+    track_layers  also sum up the credits by layer, which `Assessment.by_layer` then holds
     """
 
     num_threads: int | None = None
     spill_dir: str | Path | None = None
     memory_limit: str | int | None = None
+    track_layers: bool = False
 
 
 def _check_numbers(config: CoAstConfig) -> None:

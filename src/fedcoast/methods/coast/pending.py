@@ -1,10 +1,11 @@
-"""What a round leaves behind until its future is known: claims in two bits an entry, and the trace of the model.
+"""Rounds whose credit is not final: the clients' signals in two bits an entry, and the round's part of the reference.
 
-In memory, or in a file of the folder that the user named, as the budget for memory says.
+They are held in memory, or in files of `spill_dir` beyond `memory_limit`.
 """
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,103 +26,119 @@ FORM = "planes"
 
 @dataclass(frozen=True, eq=False)
 class PendingRound:
-    """One round. `idle` are the signs of the start where they count, `trace` is Θ^t by layer, or the round's votes.
+    """A round that waits for its future.
 
-    `followed` is the agreement of each claim with the rounds before, by layer, where there is one.
+    signals         what each client's upload says of every entry
+    idle            what an idle client's would say, where it is subtracted
+    reference       Θ^t by layer, or the round's vote counts
+    spill_file      where all of these lie, if not in memory
+    past_agreement  the agreement of each signal with the rounds before, by layer, where there are enough of them
     """
 
     number: int
     plane_layout: PlaneLayout
-    claims: dict[Client, Planes]
+    signals: dict[Client, Planes]
     idle: Planes | None
-    trace: list[Array]
-    sheaf: SpillFile | None = None
-    followed: dict[Client, Row] | None = None
+    reference: list[Array]
+    spill_file: SpillFile | None = None
+    past_agreement: dict[Client, Row] | None = None
 
     @property
     def votes(self) -> Tally:
-        (votes,) = self.trace
+        (votes,) = self.reference
         return votes
 
     @cached_property
     def extent(self) -> list[float]:
         """The largest |Θ^t| of each layer."""
-        return extent(self.trace)
+        return extent(self.reference)
 
-    def but(self, **changes: Any) -> "PendingRound":
-        """The same round, something about it changed: where its trace lies, but not the numbers in it."""
-        other = replace(self, **changes)
+    def replace(self, **changes: Any) -> "PendingRound":
+        """A copy with other fields. The numbers in `reference` must stay the same: their extent is kept."""
+        other = dataclasses.replace(self, **changes)
         if "extent" in vars(self):
             vars(other)["extent"] = self.extent
         return other
 
-    def trace_alone(self) -> "PendingRound":
-        """What is left of a round that is valued, but whose trace is a past for others. A file stays one piece."""
-        return self.but(followed=None) if self.sheaf is not None else self.but(claims={}, idle=None, followed=None)
+    def reference_alone(self) -> "PendingRound":
+        """What later rounds still need of a valued round as their past. A file stays in one piece."""
+        if self.spill_file is not None:
+            return self.replace(past_agreement=None)
+        return self.replace(signals={}, idle=None, past_agreement=None)
 
     @property
     def in_memory(self) -> int:
         """Bytes."""
-        if self.sheaf is not None:
+        if self.spill_file is not None:
             return 0
         idle = [] if self.idle is None else [self.idle]
-        return sum(array.nbytes for array in (*self.claims.values(), *idle, *self.trace))
+        return sum(array.nbytes for array in (*self.signals.values(), *idle, *self.reference))
 
 
 class PendingWriter:
-    """A round being taken: its claims go where there is room for them."""
+    """Takes up the signals of one round, in memory or in a file. Within `with`, an error removes the file."""
 
-    def __init__(self, number: int, plane_layout: PlaneLayout, sheaf: SpillFile | None) -> None:
+    def __init__(self, number: int, plane_layout: PlaneLayout, spill_file: SpillFile | None) -> None:
         self.number, self.plane_layout = number, plane_layout
-        self._sheaf = sheaf
+        self._spill_file = spill_file
         self._clients: list[Client] = []
-        self._claims: list[Planes] = []
+        self._signals: list[Planes] = []
 
-    def add(self, client: Client, claim: Planes) -> None:
+    def __enter__(self) -> "PendingWriter":
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if error is not None and self._spill_file is not None:
+            self._spill_file.drop()
+
+    def add(self, client: Client, signal: Planes) -> None:
         self._clients.append(client)
-        if self._sheaf is None:
-            self._claims.append(claim)
+        if self._spill_file is None:
+            self._signals.append(signal)
         else:
-            self._sheaf.write(claim)
+            self._spill_file.write(signal)
 
-    def finish(self, idle: Planes | None, trace: Sequence[Array]) -> PendingRound:
-        """`trace` is the caller's where the round is held in memory; see `PendingStore.keep`."""
-        if self._sheaf is not None:
-            for array in ([] if idle is None else [idle]) + list(trace):
-                self._sheaf.write(array)
-            self._sheaf.finish()
-            return _mapped(self.number, self.plane_layout, self._clients, idle is not None, self._sheaf)
-        claims = dict(zip(self._clients, self._claims, strict=True))
-        return PendingRound(self.number, self.plane_layout, claims, idle, list(trace))
-
-    def abandon(self) -> None:
-        if self._sheaf is not None:
-            self._sheaf.drop()
+    def finish(self, idle: Planes | None, reference: Sequence[Array]) -> PendingRound:
+        """The round. In memory it holds the caller's `reference`, which is not copied here."""
+        if self._spill_file is not None:
+            for array in ([] if idle is None else [idle]) + list(reference):
+                self._spill_file.write(array)
+            self._spill_file.finish()
+            return _mapped(self.number, self.plane_layout, self._clients, idle is not None, self._spill_file)
+        signals = dict(zip(self._clients, self._signals, strict=True))
+        return PendingRound(self.number, self.plane_layout, signals, idle, list(reference))
 
 
 class PendingStore:
-    """Decides where rounds are held, and knows how they survive the process."""
+    """Decides where pending rounds are held, and how they survive the process."""
 
-    def __init__(self, memory: str | int | None, spill: str | Path | None) -> None:
-        if memory is not None and spill is None:
-            bytes_in(memory)
-            raise BadSetting(f"memory_limit={memory!r} needs a folder for what exceeds it; name one with spill_dir=")
-        self._budget = 0 if memory is None else bytes_in(memory)
-        self._spill = None if spill is None else SpillDir(spill)
+    def __init__(self, memory_limit: str | int | None, spill_dir: str | Path | None) -> None:
+        if memory_limit is not None and spill_dir is None:
+            bytes_in(memory_limit)
+            raise BadSetting(
+                f"memory_limit={memory_limit!r} needs a folder for what exceeds it; name one with spill_dir="
+            )
+        self._budget = 0 if memory_limit is None else bytes_in(memory_limit)
+        self._spill_dir = None if spill_dir is None else SpillDir(spill_dir)
 
-    def begin(
-        self, number: int, plane_layout: PlaneLayout, clients: int, trace: Sequence[Array], held: Sequence[PendingRound]
+    def writer(
+        self,
+        number: int,
+        plane_layout: PlaneLayout,
+        clients: int,
+        reference: Sequence[Array],
+        held: Sequence[PendingRound],
     ) -> PendingWriter:
-        """A round of so many clients, after those that are held."""
+        """For a round of so many clients, while `held` are held already."""
         planes = clients + 1  # one for the idle client
-        wanted = planes * 2 * 8 * plane_layout.words + sum(array.nbytes for array in trace)
-        room = self._spill is None or sum(one.in_memory for one in held) + wanted <= self._budget
-        sheaf = None if room or self._spill is None else self._spill.begin(number)
-        return PendingWriter(number, plane_layout, sheaf)
+        wanted = planes * 2 * 8 * plane_layout.words + sum(array.nbytes for array in reference)
+        fits = self._spill_dir is None or sum(one.in_memory for one in held) + wanted <= self._budget
+        spill_file = None if fits or self._spill_dir is None else self._spill_dir.begin(number)
+        return PendingWriter(number, plane_layout, spill_file)
 
     def drop(self, held: PendingRound) -> None:
-        if held.sheaf is not None:
-            held.sheaf.drop()
+        if held.spill_file is not None:
+            held.spill_file.drop()
 
     def state(self, held: Sequence[PendingRound]) -> tuple[dict[str, Any], dict[str, Array]]:
         """Facts and arrays for a state; what lies in files stays there, and is put on disk."""
@@ -131,32 +148,32 @@ class PendingStore:
             facts = {
                 "number": one.number,
                 "sizes": list(one.plane_layout.sizes),
-                "clients": [client_to_json(client) for client in one.claims],
+                "clients": [client_to_json(client) for client in one.signals],
                 "idle": one.idle is not None,
-                "trace": len(one.trace),
-                "followed": one.followed is not None,
+                "trace": len(one.reference),
+                "followed": one.past_agreement is not None,
                 "sheaf": None,
             }
             pending.append(facts)
-            if one.followed is not None:
-                rows = [one.followed[client] for client in one.claims]
+            if one.past_agreement is not None:
+                rows = [one.past_agreement[client] for client in one.signals]
                 arrays[f"{place}.followed"] = np.array(rows, np.int64).reshape(-1, len(one.plane_layout.sizes))
-            if one.sheaf is not None:
-                one.sheaf.sync()
-                facts["sheaf"] = one.sheaf.facts()
+            if one.spill_file is not None:
+                one.spill_file.sync()
+                facts["sheaf"] = one.spill_file.facts()
                 continue
-            for seat, claim in enumerate(one.claims.values()):
-                arrays[f"{place}.claim.{seat}"] = claim
+            for seat, signal in enumerate(one.signals.values()):
+                arrays[f"{place}.claim.{seat}"] = signal
             if one.idle is not None:
                 arrays[f"{place}.idle"] = one.idle
-            for layer, array in enumerate(one.trace):
+            for layer, array in enumerate(one.reference):
                 arrays[f"{place}.trace.{layer}"] = array
         return {"form": FORM, "pending": pending}, arrays
 
     def saved(self, held: Sequence[PendingRound]) -> None:
         """The state of these rounds is on disk."""
-        if self._spill is not None:
-            self._spill.saved([one.sheaf.name for one in held if one.sheaf is not None])
+        if self._spill_dir is not None:
+            self._spill_dir.saved([one.spill_file.name for one in held if one.spill_file is not None])
 
     def restore(self, facts: dict[str, Any], arrays: dict[str, Array]) -> list[PendingRound]:
         """The rounds of a state. Files are checked first: nothing has changed when this raises."""
@@ -167,55 +184,57 @@ class PendingStore:
             )
         pending = facts["pending"]
         spilled = [one["sheaf"] for one in pending if one["sheaf"] is not None]
-        if spilled and self._spill is None:
+        if spilled and self._spill_dir is None:
             raise BadSetting("this state left rounds in the folder that spill_dir= named; name the same one")
-        sheaves = [] if self._spill is None else self._spill.adopt(spilled)
-        rest, held = iter(sheaves), []
+        spill_files = [] if self._spill_dir is None else self._spill_dir.adopt(spilled)
+        rest, held = iter(spill_files), []
         for place, one in enumerate(pending):
             plane_layout = PlaneLayout(tuple(int(size) for size in one["sizes"]))
             clients = [client_from_json(client) for client in one["clients"]]
             if one["sheaf"] is not None:
-                round = _mapped(one["number"], plane_layout, clients, one["idle"], next(rest))
+                pending_round = _mapped(one["number"], plane_layout, clients, one["idle"], next(rest))
             else:
-                claims = {client: arrays[f"{place}.claim.{seat}"] for seat, client in enumerate(clients)}
+                signals = {client: arrays[f"{place}.claim.{seat}"] for seat, client in enumerate(clients)}
                 idle = arrays[f"{place}.idle"] if one["idle"] else None
-                trace = [arrays[f"{place}.trace.{layer}"] for layer in range(one["trace"])]
-                round = PendingRound(one["number"], plane_layout, claims, idle, trace)
+                reference = [arrays[f"{place}.trace.{layer}"] for layer in range(one["trace"])]
+                pending_round = PendingRound(one["number"], plane_layout, signals, idle, reference)
             if one["followed"]:
-                round = round.but(followed=dict(zip(clients, arrays[f"{place}.followed"], strict=True)))
-            _check(round)
-            held.append(round)
-        if self._spill is not None:
-            self._spill.go_on_with(sheaves)
+                pending_round = pending_round.replace(
+                    past_agreement=dict(zip(clients, arrays[f"{place}.followed"], strict=True))
+                )
+            _check(pending_round)
+            held.append(pending_round)
+        if self._spill_dir is not None:
+            self._spill_dir.go_on_with(spill_files)
         return held
 
 
 def _mapped(
-    number: int, plane_layout: PlaneLayout, clients: Sequence[Client], idle: bool, sheaf: SpillFile
+    number: int, plane_layout: PlaneLayout, clients: Sequence[Client], idle: bool, spill_file: SpillFile
 ) -> PendingRound:
-    arrays = sheaf.arrays()
-    claims, rest = arrays[: len(clients)], arrays[len(clients) :]
+    arrays = spill_file.arrays()
+    signals, rest = arrays[: len(clients)], arrays[len(clients) :]
     return PendingRound(
         number,
         plane_layout,
-        dict(zip(clients, claims, strict=True)),
+        dict(zip(clients, signals, strict=True)),
         rest[0] if idle else None,
         rest[1:] if idle else rest,
-        sheaf,
+        spill_file,
     )
 
 
 def _check(held: PendingRound) -> None:
-    planes = [*held.claims.values(), *([] if held.idle is None else [held.idle])]
+    planes = [*held.signals.values(), *([] if held.idle is None else [held.idle])]
     for one in planes:
         if one.dtype != np.uint64 or one.shape != (2, held.plane_layout.words):
             raise BadFile(f"round {held.number} of the state holds planes of {one.dtype} {one.shape}; it was altered")
-    for row in (held.followed or {}).values():
+    for row in (held.past_agreement or {}).values():
         if row.dtype != np.int64 or row.shape != (len(held.plane_layout.sizes),):
             raise BadFile(
                 f"round {held.number} of the state holds agreements of {row.dtype} {row.shape}; it was altered"
             )
-    models = tuple(array.size for array in held.trace) == held.plane_layout.sizes
-    votes = len(held.trace) == 1 and held.votes.ndim == 3 and held.votes.shape[::2] == (2, held.plane_layout.words)
+    models = tuple(array.size for array in held.reference) == held.plane_layout.sizes
+    votes = len(held.reference) == 1 and held.votes.ndim == 3 and held.votes.shape[::2] == (2, held.plane_layout.words)
     if not models and not votes:
         raise BadFile(f"round {held.number} of the state holds neither a model nor votes; it was altered")

@@ -1,7 +1,7 @@
-"""What a client says of every parameter (up, down, nothing), in planes: the signals of CoAst.
+"""What an upload says of every parameter (up, down, nothing), in bit planes: the signals of CoAst.
 
-What an idle client would say, the signs of the start, is the same for everyone: it is held once a round and valued
-once, rather than taken off each claim, which would then need more than two bits. Agreement is additive.
+What an idle client would say, the signs of the start, is the same for everyone. It is held and valued once a round
+instead of being subtracted from each signal, which would then need more than two bits. Agreement is additive.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from fedcoast.methods.coast.config import CoAstConfig
 
 
 class SignalExtractor:
-    """Reads claims and ballots off uploads of one layout; keeps the scratch for it from round to round."""
+    """Reads signals and ballots off uploads of one layout; reuses its scratch arrays from round to round."""
 
     def __init__(self, plane_layout: PlaneLayout, config: CoAstConfig) -> None:
         keep, small = config.keep, config.tiny_layers
@@ -31,34 +31,38 @@ class SignalExtractor:
         self.ballots = BallotEncoder(plane_layout, votes)
         self.updates = BallotEncoder(plane_layout, plane_layout.sizes)
 
-    def round(self, start: Sequence[Floats]) -> "RoundSignals":
+    def for_round(self, start: Sequence[Floats]) -> "RoundSignals":
         return RoundSignals(self, start)
 
 
 class RoundSignals:
-    """One round: the model that everyone started from, and what is worked out of it once."""
+    """One round: the model that everyone started from, and what is computed from it once."""
 
-    def __init__(self, by: SignalExtractor, start: Sequence[Floats]) -> None:
-        self._by, self._start = by, start
-        self.idle = signs_of(start, by.plane_layout) if by.signal in ("pruned", "parameters") else None
-        self._stepped = None if by.signal != "pruned" or by.step == "avg" else self._steps([by.step] * len(start))
+    def __init__(self, extractor: SignalExtractor, start: Sequence[Floats]) -> None:
+        self._extractor, self._start = extractor, start
+        self.idle = signs_of(start, extractor.plane_layout) if extractor.signal in ("pruned", "parameters") else None
+        self._stepped = (
+            None
+            if extractor.signal != "pruned" or extractor.step == "avg"
+            else self._steps([extractor.step] * len(start))
+        )
 
     def ballot(self, local: Sequence[Floats], threads: ThreadPool) -> Planes:
-        return self._by.ballots.cast(self._start, local, threads)
+        return self._extractor.ballots.cast(self._start, local, threads)
 
-    def claim(self, local: Sequence[Floats], ballot: Planes | None, threads: ThreadPool) -> Planes:
-        """The signs of the signal; `ballot` is wanted for "ballot" and "pruned"."""
-        if self._by.signal == "update":
-            return self._by.updates.cast(self._start, local, threads)
-        if self._by.signal == "parameters":
-            return signs_of(local, self._by.plane_layout)
+    def signal(self, local: Sequence[Floats], ballot: Planes | None, threads: ThreadPool) -> Planes:
+        """The signal of one upload; `ballot` is needed for "ballot" and "pruned"."""
+        if self._extractor.signal == "update":
+            return self._extractor.updates.cast(self._start, local, threads)
+        if self._extractor.signal == "parameters":
+            return signs_of(local, self._extractor.plane_layout)
         if ballot is None:
-            raise ValueError(f"the signal {self._by.signal!r} is read off a ballot")
-        return ballot if self._by.signal == "ballot" else self._pruned(local, ballot)
+            raise ValueError(f"the signal {self._extractor.signal!r} is read off a ballot")
+        return ballot if self._extractor.signal == "ballot" else self._pruned(local, ballot)
 
     def _pruned(self, local: Sequence[Floats], ballot: Planes) -> Planes:
         """sgn(start + step · ballot), by choosing among the signs of start, start + step and start − step."""
-        plane_layout, idle = self._by.plane_layout, self.idle
+        plane_layout, idle = self._extractor.plane_layout, self.idle
         stepped = self._stepped or self._steps(
             [
                 mean_size(_voting(before, after, votes))
@@ -66,17 +70,17 @@ class RoundSignals:
             ]
         )
         (up, down), (risen, fallen) = ballot, stepped
-        claim: Planes = (risen & up) | (fallen & down) | (idle & ~(up | down))
-        for place in self._by.raw:
+        signal: Planes = (risen & up) | (fallen & down) | (idle & ~(up | down))
+        for place in self._extractor.raw:
             words = slice(*plane_layout.bounds[place : place + 2])
-            claim[:, words] = signs_of([local[place]], PlaneLayout((plane_layout.sizes[place],)))
-        return claim
+            signal[:, words] = signs_of([local[place]], PlaneLayout((plane_layout.sizes[place],)))
+        return signal
 
     def _steps(self, steps: Sequence[float]) -> tuple[Planes, Planes]:
         with np.errstate(over="ignore"):  # a step too large for the type is infinite there, and its sign right
             own = [layer.dtype.type(step) for layer, step in zip(self._start, steps, strict=True)]
-        return signs_of(self._start, self._by.plane_layout, own), signs_of(
-            self._start, self._by.plane_layout, [-s for s in own]
+        return signs_of(self._start, self._extractor.plane_layout, own), signs_of(
+            self._start, self._extractor.plane_layout, [-s for s in own]
         )
 
 

@@ -1,0 +1,51 @@
+"""An assessment as a table for a terminal."""
+
+from collections.abc import Mapping
+
+from rich.table import Table
+from rich.text import Text
+
+from fedcoast.errors import Client
+from fedcoast.methods.assessment import Assessment
+from fedcoast.methods.text import printable
+from fedcoast.stats.ranking import paper_ranks
+
+
+def table(answer: Assessment, truth: Mapping[Client, float] | None = None) -> Table:
+    """The ranking; with a planted truth, its ranks beside."""
+    shown = Table("rank", "client", "score", "rounds", "per round")
+    for column in shown.columns[2:]:
+        column.justify = "right"
+    shown.columns[0].justify = "right"
+    adjusts = answer.needs_adjustment
+    adjusted = answer.adjusted_mean if adjusts else {}
+    if adjusts:
+        shown.add_column("adjusted mean", justify="right")
+    any_quarantined = any(answer.quarantined.values())
+    if any_quarantined:
+        shown.add_column("quarantined", justify="right")
+    if truth is not None:
+        shown.add_column("planted rank", justify="right")
+        planted = dict(zip(truth, paper_ranks(list(truth.values())), strict=True))
+    mean, ranks, scored = answer.mean, answer.ranks, answer.rounds_scored
+    for client in answer.ranking:
+        cells = [f"{answer.scores[client]:,}", str(scored[client]), _number(mean[client], scored[client])]
+        cells += [_number(adjusted[client], scored[client])] if adjusts else []
+        cells += [str(answer.quarantine_count(client) or "")] if any_quarantined else []
+        cells += [] if truth is None else [str(planted[client])]
+        shown.add_row(str(ranks[client]), Text(printable(client)), *cells)
+    shown.caption = "\n".join(_notes(answer, adjusts)) or None
+    return shown
+
+
+def _notes(answer: Assessment, adjusts: bool) -> list[str]:
+    notes = ["Participation varies; compare the adjusted means."] if adjusts else []
+    if adjusts and answer.has_disconnected_clients:
+        notes.append("Some clients share no rounds, even indirectly, and cannot be compared.")
+    if answer.pending:
+        notes.append(f"Not final yet: round {', '.join(map(str, answer.pending))}")
+    return notes
+
+
+def _number(value: float, rounds: int) -> str:
+    return f"{value:,.2f}" if rounds else "–"
