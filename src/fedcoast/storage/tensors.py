@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, TensorSpec, deserialize, safe_open, serialize_file
+import safetensors
+from safetensors import SafetensorError, deserialize, safe_open, serialize_file
 
 from fedcoast.errors import BadFile
 from fedcoast.rounds.arrays import Array, BFloat16
@@ -30,20 +31,19 @@ def write_tensors(path: Path, tensors: Mapping[str, tuple[Array, str]], facts: o
     held = {}  # serialize_file is given bare pointers: these references keep the memory alive
     for name, (array, dtype) in tensors.items():
         held[name] = np.require(_narrowed(name, array) if dtype == "bfloat16" else array, requirements="C")
-    specs = {
-        name: TensorSpec(
-            dtype=tensors[name][1],
-            shape=list(tensors[name][0].shape),
-            data_ptr=array.ctypes.data,
-            data_len=array.nbytes,
-        )
-        for name, array in held.items()
-    }
+    specs = {name: _spec(array, tensors[name][1], tensors[name][0].shape) for name, array in held.items()}
     metadata = {"fedcoast": json.dumps(facts)}
     try:
         write_whole(path, lambda part: serialize_file(specs, part, metadata=metadata))
     except (SafetensorError, UnicodeError) as error:
         raise BadFile(f"{path} cannot be written ({error})") from error
+
+
+def _spec(array: Array, dtype: str, shape: tuple[int, ...]) -> Any:
+    """An array as safetensors takes it: by its address, or before 0.8 by a copy of its bytes."""
+    if not hasattr(safetensors, "TensorSpec"):
+        return {"dtype": dtype, "shape": list(shape), "data": array.tobytes()}
+    return safetensors.TensorSpec(dtype=dtype, shape=list(shape), data_ptr=array.ctypes.data, data_len=array.nbytes)
 
 
 def _narrowed(name: str, array: Array) -> Array:
