@@ -1,11 +1,13 @@
 """Whoever answers from a run says when the run is not what was recorded."""
 
+import json
 import shutil
 
 import pytest
 
 from audit.runs import record
 from command_line import fedcoast
+from fedcoast.cli.screen import print_csv
 from fedcoast.reports.signature import read_signature
 
 
@@ -37,3 +39,22 @@ def test_a_report_of_an_altered_run_carries_no_head(run):
     (run / "rounds" / "0000000003" / "link.json").unlink()
     asked("report", run)
     assert read_signature((run.parent / "report.json").read_text())[0]["head"] == ""
+
+
+@pytest.mark.parametrize(
+    ("row", "value"), [("seen", 0.1), ("seen", -3), ("seen", 1e308), ("scores", 1e308), ("scores", -1e308)]
+)
+def test_an_answer_with_numbers_that_cannot_be_is_refused(run, row, value):
+    answer = json.loads(fedcoast("assess", run, "--json").stdout)
+    answer[row][0] = value
+    (run.parent / "answer.json").write_text(json.dumps(answer))
+    for command in ("report", "rewards"):
+        done = fedcoast(command, run.parent / "answer.json")
+        assert done.code == 3
+        assert "this is not an assessment in JSON" in done.stderr
+
+
+def test_csv_on_a_terminal_moves_no_cursor(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    print_csv("a\x1b[2J,1\nb,2\n")
+    assert capsys.readouterr().out == "a\\x1b[2J,1\nb,2\n"

@@ -18,7 +18,7 @@ from fedcoast.analysis.verdicts import blind_spots, too_early, verdicts
 from fedcoast.cli.coast_options import CoAstOptions, takes_coast_options
 from fedcoast.cli.method_choice import OwnUtility, method_names, prepare_methods
 from fedcoast.cli.run_checks import FAILED, chain_holds
-from fedcoast.cli.screen import one_format, out, progress
+from fedcoast.cli.screen import one_format, out, print_csv, progress
 from fedcoast.errors import BadSetting, Client
 from fedcoast.integrations.ray import assess_on_ray
 from fedcoast.methods import Assessor
@@ -83,7 +83,7 @@ def assess(
         whole = {**loads(assessment.to_json()), "health": health.to_json()}
         typer.echo(dumps(whole, indent=1, allow_nan=False))
     elif csv:
-        typer.echo(assessment.to_csv(), nl=False)
+        print_csv(assessment.to_csv())
     else:
         show(assessment, truth_of(run))
         print_sentence(health.warning(printable))

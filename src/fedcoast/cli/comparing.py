@@ -7,7 +7,7 @@ import typer
 
 from fedcoast.cli.answers import TOO_FEW_ROUNDS, BadUploads, Run, truth_of
 from fedcoast.cli.method_choice import Measure, OwnUtility, method_names, prepare_methods
-from fedcoast.cli.screen import one_format, out, progress
+from fedcoast.cli.screen import one_format, out, print_csv, progress
 from fedcoast.errors import BadSetting
 from fedcoast.methods.comparison import compare as compare_rounds
 from fedcoast.rounds.round import Round
@@ -47,7 +47,7 @@ def compare(
         reasons = "; ".join(f"{name}: {reason}" for name, reason in comparison.errors.items())
         raise BadSetting(f"no method has an answer about {run}. {reasons}")
     if json or csv:
-        typer.echo(comparison.to_json() if json else comparison.to_csv(), nl=json)
+        typer.echo(comparison.to_json()) if json else print_csv(comparison.to_csv())
     else:
         out().print(comparison)
     if not any(assessment.credits for assessment in comparison.assessments.values()):

@@ -13,7 +13,7 @@ from fedcoast.analysis.uncertainty import By
 from fedcoast.cli.answers import TOO_FEW_ROUNDS, Run, show
 from fedcoast.cli.coast_options import CoAstOptions, takes_coast_options
 from fedcoast.cli.run_checks import FAILED, chain_holds
-from fedcoast.cli.screen import one_format, out, progress
+from fedcoast.cli.screen import one_format, out, print_csv, progress
 from fedcoast.storage.files import read_plain
 
 PaidFor = Annotated[
@@ -61,7 +61,7 @@ def rewards(
         force=force,
     )
     if json or csv:
-        typer.echo(paid.to_json() if json else paid.to_csv(), nl=json)
+        typer.echo(paid.to_json()) if json else print_csv(paid.to_csv())
     else:
         out().print(paid)
     if not chain_holds(run, assessment.clients):

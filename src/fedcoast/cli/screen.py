@@ -33,6 +33,13 @@ def one_format(json: bool, csv: bool) -> None:
         raise typer.BadParameter("--json and --csv exclude each other; choose one")
 
 
+def print_csv(text: str) -> None:
+    """CSV as it is into a pipe or a file; on a terminal nothing in it can move the cursor or forge a line's colour."""
+    if sys.stdout.isatty():
+        text = "".join(c if c == "\n" else printable(c) for c in text)
+    sys.stdout.write(text)
+
+
 @contextmanager
 def progress(total: int | None) -> Iterator[Bar]:
     """A bar with the time left, on a terminal; nothing in a pipe or a log."""

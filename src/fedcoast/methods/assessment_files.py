@@ -167,12 +167,19 @@ def _about(
     }
 
 
+_LARGEST = 1e100  # sums and squares of larger ones are not finite
+
+
 def _checked(answer: Assessment) -> Assessment:
     """The same answer, once everything in it has the right type: a file may hold anything."""
     for row in (answer.scores, answer.rounds_scored, *answer.credits.values()):
         for client, value in row.items():
             if not is_number(value):
                 raise ValueError(f"client {client!r} has {value!r} where a number is wanted")
+            if abs(value) > _LARGEST:
+                raise ValueError(f"client {client!r} has {value!r}; numbers up to {_LARGEST:g} can be counted with")
+    if not all(type(count) is int and count >= 0 for count in answer.rounds_scored.values()):
+        raise ValueError("rounds are counted in whole numbers of at least 0")
     if not all(isinstance(reason, str) for of in answer.quarantined.values() for reason in of.values()):
         raise ValueError("the reasons of a quarantine are text")
     if not isinstance(answer.method, str) or not isinstance(answer.settings, dict):
