@@ -116,7 +116,7 @@ def test_the_core_alone_runs_the_code_of_the_readme_and_explains_the_demo(built,
     (code, printed), *_ = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, flags=re.DOTALL)
     run = use("-c", code)
     assert run.stdout == printed, run.stderr
-    demo = use("-m", "fedcoast.cli", "demo")
+    demo = use("-m", "fedcoast", "demo")
     assert demo.returncode != 0
     assert re.search(r"pip install 'fedcoast\[\w+\]'", demo.stderr), demo.stderr
     assert "Traceback" not in demo.stderr
@@ -125,10 +125,6 @@ def test_the_core_alone_runs_the_code_of_the_readme_and_explains_the_demo(built,
 @pytest.mark.parametrize(
     ("extra", "code"),
     [
-        (
-            "cli",
-            "import sys; from fedcoast.cli import main; sys.argv = ['fedcoast', '--help']; print('()'); sys.exit()",
-        ),
         ("fast", "import numba, fedcoast; print(fedcoast.CoAst().assessment().ranking)"),
         ("methods", "import fedcoast; fedcoast.METHODS['least-core']; import scipy; print('()')"),
         ("plots", "import fedcoast; print(tuple(fedcoast.CoAst().assessment().to_frame().index))"),
@@ -139,10 +135,18 @@ def test_each_small_extra_brings_what_it_needs(built, tmp_path, extra, code):
     assert run.stdout.strip() == "()", run.stderr
 
 
+def test_the_command_line_comes_with_its_extra(built, tmp_path):
+    use = install(tmp_path / "cli", built[0], "cli")
+    assert use("-m", "fedcoast", "--version").stdout == f"fedcoast {fedcoast.__version__}\n"
+    refused = use("-m", "fedcoast", "assess", "nowhere")
+    assert refused.returncode == 3
+    assert "Traceback" not in refused.stderr
+
+
 def test_with_reports_the_demo_on_hospitals_runs_without_a_checkout(built, tmp_path):
     extras = "report,cli" if "cli" in EXTRAS else "report"
     use = install(tmp_path / "report", built[0], extras)
-    demo = use("-m", "fedcoast.cli", "demo", "--dataset", "heart", "--out", "heart.html")
+    demo = use("-m", "fedcoast", "demo", "--dataset", "heart", "--out", "heart.html")
     assert demo.returncode == 0, demo.stderr
     assert "switzerland" in demo.stdout
     assert (tmp_path / "report" / "heart.html").stat().st_size > 100_000
