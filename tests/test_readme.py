@@ -39,8 +39,8 @@ def test_the_readme_can_be_read_in_two_minutes():
 
 
 def test_the_code_of_the_labs_guide_runs(capsys):
-    block, *_ = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "lab.md").read_text("utf-8"), flags=re.DOTALL)
-    exec(compile(block, "docs/lab.md", "exec"), {})
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "lab.md").read_text("utf-8"), flags=re.DOTALL)
+    exec(compile("\n".join(blocks), "docs/lab.md", "exec"), {})
     assert float(capsys.readouterr().out) > 0.5
 
 
