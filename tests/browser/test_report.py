@@ -67,7 +67,7 @@ def test_the_right_numbers_are_in_the_right_order(visit, report, record):
     assert names(page) == list(record.assessment.ranking)
     assert [number(text) for text in column(page, "score")] == [s.score for s in record.summaries]
     assert [int(text) for text in column(page, "rank")] == [s.rank for s in record.summaries]
-    assert page.locator(".lead").inner_text().startswith("Most was contributed by ann")
+    assert page.locator(".lead").inner_text().startswith("ann contributed most.")
     drawn(page)
     labels = page.locator("#figure-ranking .ytick text").all_text_contents()
     assert labels == list(record.assessment.ranking)

@@ -261,7 +261,7 @@ def test_plots_stand_alone():
     record = small()
     for name, draw in plots.FIGURES.items():
         figure = draw(record)
-        assert (figure is None) == (name == "agreement")
+        assert (figure is None) == (name in ("agreement", "accuracy"))
         if figure is not None:
             assert figure.to_plotly_json()["data"]
 
@@ -347,3 +347,15 @@ def test_without_plotly_the_page_says_what_to_install(record, monkeypatch):
     with pytest.raises(MissingExtra, match=r"pip install 'fedcoast\[report\]'"):
         plots.ranking(record)
     assert markdown(record)
+
+
+def test_the_first_screen_says_who_helps_and_how_sure_that_is():
+    """Trial 1.17: a manager did not understand the opening paragraph, and accuracy was absent."""
+    report = build_report(small().assessment, title="small", made=MADE, accuracy={1: 0.5, 2: 0.75, 3: 0.876})
+    opening = view(report)["summary"]
+    assert "ann contributed most." in re.sub("<[^>]*>", "", opening)
+    assert "All verdicts together are right with 90% confidence." in opening
+    assert re.search(r'class="card helps"><p>\d clients? helps?</p>', opening)
+    assert "<dd>87.6%</dd>" in opening
+    assert "surely" not in page(report)
+    assert plots.FIGURES["accuracy"](report) is not None

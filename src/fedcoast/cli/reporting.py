@@ -19,7 +19,7 @@ from fedcoast.errors import printable, require
 from fedcoast.reports.assess_rounds import assess_rounds, build_report
 from fedcoast.reports.following import RunFollower
 from fedcoast.reports.forms import form_of, write
-from fedcoast.reports.report_data import ReportData
+from fedcoast.reports.report_data import ReportData, title_of
 from fedcoast.storage.chain import head
 from fedcoast.storage.run_folder import is_run
 
@@ -50,7 +50,7 @@ def report(
     if form_of(target, form) in ("html", "png"):  # before a long run is read, not after
         require("plotly", extra="report")
     options: dict[str, Any] = {"level": level, "rule": rule, "by": by, "budget": budget, "force": force}
-    options["title"] = title or run.resolve().stem
+    options["title"] = title or (run.stem if run.is_file() else title_of(run))
     if run.is_file():
         if methods:
             raise BadSetting(f"{run} is an answer already, and --methods needs the run")

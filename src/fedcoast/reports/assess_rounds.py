@@ -33,7 +33,8 @@ def assess_rounds(
     main = CoAst(track_layers=True) if assessor is None else assessor
     comparison: Comparison | None = None
     shares: dict[int, Shares | None] = {}
-    rounds = _noted(rounds, shares)
+    accuracy: dict[int, float] = {}
+    rounds = _noted(rounds, shares, accuracy)
     if others or unavailable:
         comparison = compare(rounds, {main.method: main, **(others or {})}, details.get("truth"), on_round=on_round)
         if main.method in comparison.errors:
@@ -43,14 +44,21 @@ def assess_rounds(
         for fl_round in rounds:
             main.observe(fl_round)
             on_round(fl_round)
-    details = {"health": Health(shares), **details}
+    details = {"health": Health(shares), "accuracy": accuracy, **details}
     return build_report(main.assessment(), comparison=comparison, **details)
 
 
-def _noted(rounds: Iterable[Round], shares: dict[int, Shares | None]) -> Iterator[Round]:
+def _noted(rounds: Iterable[Round], shares: dict[int, Shares | None], accuracy: dict[int, float]) -> Iterator[Round]:
     for fl_round in rounds:
         shares[fl_round.number] = fl_round.unmoved
+        if (value := accuracy_in(fl_round)) is not None:
+            accuracy[fl_round.number] = value
         yield fl_round
+
+
+def accuracy_in(fl_round: Round) -> float | None:
+    """The accuracy that the server noted for a round: its first metric whose name speaks of accuracy."""
+    return next((value for name, value in fl_round.metrics.items() if "accuracy" in name.lower()), None)
 
 
 def build_report(

@@ -9,8 +9,8 @@ from typing import Any
 from fedcoast.analysis.health import Health
 from fedcoast.errors import BadFile, Client, FedcoastError
 from fedcoast.methods import Assessor, CoAst
-from fedcoast.reports.assess_rounds import build_report
-from fedcoast.reports.report_data import ReportData
+from fedcoast.reports.assess_rounds import accuracy_in, build_report
+from fedcoast.reports.report_data import ReportData, title_of
 from fedcoast.rounds.round import Round
 from fedcoast.rounds.unmoved import Shares, unmoved_in
 from fedcoast.storage.replay import replay
@@ -29,7 +29,7 @@ class RunFollower:
 
     def __init__(self, folder: str | Path, make: Callable[[], Assessor] | None = None, title: str = "") -> None:
         self.folder = Path(folder)
-        self.title = title or self.folder.resolve().name
+        self.title = title or title_of(self.folder)
         self._make = make or (lambda: CoAst(track_layers=True))
         self._start_over()
 
@@ -40,6 +40,7 @@ class RunFollower:
         self.trouble = ""
         self.behind = False
         self._shares: dict[int, Shares | None] = {}
+        self._accuracy: dict[int, float] = {}
         self._run = self._last = _stamp(self.folder / RUN_META)
 
     def catch_up(self, patience: float = math.inf) -> bool:
@@ -70,6 +71,8 @@ class RunFollower:
             self.assessor.observe(fl_round)
             self._last = _stamp(self._place(fl_round.number))
             self._shares[fl_round.number], last = fl_round.unmoved, fl_round
+            if (value := accuracy_in(fl_round)) is not None:
+                self._accuracy[fl_round.number] = value
             if time.monotonic() > until:
                 self.behind = True
                 break
@@ -98,6 +101,7 @@ class RunFollower:
             facts=self.about,
             title=self.title,
             health=Health(dict(self._shares)),
+            accuracy=dict(self._accuracy),
         )
 
 

@@ -144,6 +144,16 @@ def findings(report: ReportData) -> list[Passage]:
     return sentences
 
 
+def opening(report: ReportData) -> list[Passage]:
+    """The same for a page that shows the verdicts as cards: what is certain, and what a reader must know."""
+    if not report.rounds:
+        return findings(report)
+    sentences: list[Passage] = [(report.too_early,)] if report.too_early else _claims(report)
+    if report.level is not None and report.zero_is_idle:
+        sentences.append((f"All verdicts together are right with {percent(report.level)} confidence.",))
+    return sentences + [(text,) for text in report.blind_spots]
+
+
 def _verb(clients: Sequence[ClientSummary], one: str, many: str) -> str:
     return one if len(clients) == 1 else many
 

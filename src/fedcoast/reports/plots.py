@@ -160,8 +160,28 @@ def _gap(shown: Places, report: ReportData) -> dict[int, str]:
     return {} if free is None else {free: f"… {left_out:,} more …"}
 
 
+def accuracy(report: ReportData) -> Any:
+    """The accuracy of the shared model over the rounds, as the server noted it."""
+    if len(report.accuracy) < 2:
+        return None
+    rounds = list(report.accuracy)
+    trace = {
+        "type": "scatter",
+        "mode": "lines",
+        "x": rounds,
+        "y": [report.accuracy[number] for number in rounds],
+        "line": {"color": UP.light, "width": 2},
+        "hovertemplate": "round %{x}: %{y:.1%}<extra></extra>",
+    }
+    figure = plot_base.figure([trace], 220, "round")
+    figure.update_yaxes(tickformat=".0%", rangemode="tozero")
+    figure.update_layout(showlegend=False)
+    return figure
+
+
 FIGURES: dict[str, Callable[[ReportData], Any]] = {
     "ranking": ranking,
+    "accuracy": accuracy,
     "timeline": timeline,
     "heat-map": heatmaps.heat_map,
     "layers": heatmaps.layers,

@@ -1,11 +1,13 @@
 """Everything a report shows, as one record of plain facts; how it looks is for others to say."""
 
 import platform
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -86,6 +88,7 @@ class ReportData:
     blind_spots: tuple[str, ...] = ()  # what a reader must know before acting on this answer
     layers: LayerCredits = field(default_factory=LayerCredits)
     health: Health = field(default_factory=lambda: Health({}))
+    accuracy: Mapping[int, float] = field(default_factory=dict)  # of the shared model by round, if the server noted it
     rewards: Rewards | None = None
     comparison: Comparison | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -132,6 +135,7 @@ def report_data(
     uncertainty: Uncertainty | None = None,
     layers: LayerCredits | None = None,
     health: Health | None = None,
+    accuracy: Mapping[int, float] | None = None,
     rewards: Rewards | None = None,
     comparison: Comparison | None = None,
     truth: Mapping[Client, float] | None = None,
@@ -168,6 +172,7 @@ def report_data(
         blind_spots=tuple(blind_spots(assessment, uncertainty)),
         layers=layers or LayerCredits(),
         health=health or Health({}),
+        accuracy=dict(accuracy or {}),
         rewards=rewards,
         comparison=comparison,
         facts=dict(facts or {}),
@@ -214,6 +219,16 @@ def _summaries(
         )
         for client in assessment.ranking
     )
+
+
+def title_of(folder: Path) -> str:
+    """The name of a run's folder for people: without the hash at its end, words apart.
+
+    >>> title_of(Path("runs/digits-noise-3f9a2c1b7d")), title_of(Path("runs/demo"))
+    ('digits noise', 'demo')
+    """
+    name = re.sub(r"-[0-9a-f]{8,}$", "", folder.resolve().name)
+    return name if name == folder.resolve().name else name.replace("-", " ")
 
 
 def _prob_above(uncertainty: Uncertainty, ranking: tuple[Client, ...]) -> Floats:

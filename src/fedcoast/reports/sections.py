@@ -1,9 +1,10 @@
 """The sections of a report: a heading, what it says, a figure, and the same numbers as a table."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from fedcoast.analysis.verdicts import Verdict
 from fedcoast.reports import health, markup, tables
 from fedcoast.reports import phrasing as phrasing
 from fedcoast.reports.explanations import explanations
@@ -11,7 +12,7 @@ from fedcoast.reports.facts import facts
 from fedcoast.reports.overview import windows
 from fedcoast.reports.phrasing import percent, rounds
 from fedcoast.reports.plot_base import MOST_BARS, MOST_COLUMNS, MOST_LAYERS, MOST_LINES, MOST_PAIRS, MOST_ROWS
-from fedcoast.reports.report_data import ReportData
+from fedcoast.reports.report_data import ClientSummary, ReportData
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ def sections(report: ReportData, heights: Mapping[str, int]) -> list[Section]:
     """Those for which there is something to say; `heights` names the figures that can be drawn."""
     drawn: list[tuple[str, str, Callable[[ReportData, Callable[..., str]], str]]] = [
         ("ranking", "Ranking", _ranking),
+        ("accuracy", "Accuracy of the model", _accuracy),
         ("timeline", "Over time", _timeline),
         ("heat-map", "Round by round", _heat_map),
         ("layers", "Layers of the model", _layers),
@@ -47,25 +49,46 @@ def sections(report: ReportData, heights: Mapping[str, int]) -> list[Section]:
 
 
 def headline(report: ReportData) -> str:
-    """The answer at a glance."""
+    """The answer for a reader in a hurry: who helps, who does not, and how sure that is."""
+    opening = " ".join(map(markup.passage, phrasing.opening(report)))
+    how = f'{escape(phrasing.about(report))} <a href="#meaning">What the numbers mean, and what they do not.</a>'
+    details = markup.details("How the scores work", markup.paragraph(how, "note"), "how-details")
+    return f'<p class="lead">{opening}</p>{health.notice(report)}{_verdict_cards(report)}{_facts(report)}{details}'
+
+
+def _verdict_cards(report: ReportData) -> str:
+    """One card for each verdict that somebody has, with the names."""
+    cards = []
+    words: dict[Verdict, tuple[str, str]] = {
+        "helps": ("helps", "help"),
+        "hurts": ("hurts", "hurt"),
+        "idle": ("is idle", "are idle"),
+    }
+    for verdict, (one, many) in words.items():
+        if clients := report.of(verdict):
+            cards.append(_verdict_card(verdict, one if len(clients) == 1 else many, clients))
+    if (clients := report.of("cannot tell")) and not report.too_early:
+        cards.append(_verdict_card("cannot tell", "cannot be told", clients))
+    return f'<div class="verdicts">{"".join(cards)}</div>' if cards else ""
+
+
+def _verdict_card(verdict: str, words: str, clients: Sequence[ClientSummary]) -> str:
+    names = markup.passage(phrasing.listed(clients, 6))
+    head = f"{phrasing.several(len(clients), 'client')} {words}"
+    return f'<div class="card {verdict.replace(" ", "-")}"><p>{head}</p><p>{names}</p></div>'
+
+
+def _facts(report: ReportData) -> str:
+    last = report.accuracy[max(report.accuracy)] if report.accuracy else None
     facts = [
-        (len(report.summaries), "client", "s"),
-        (len(report.rounds), "round", "s valued"),
-        (len(report.pending), "round", "s pending"),
-        (len(report.of("helps")), "help", ""),
-        (len(report.of("hurts")), "hurt", ""),
-        (len(report.of("idle")), "idle", ""),
-        (len(report.of("cannot tell")), "cannot tell", ""),
-        (len(report.quarantined), "upload", "s quarantined"),
+        (f"{len(report.summaries):,}", "client" if len(report.summaries) == 1 else "clients"),
+        (f"{len(report.rounds):,}", "round scored" if len(report.rounds) == 1 else "rounds scored"),
+        *([(percent(report.level), "confidence")] if report.level is not None else []),
+        *([(percent(last, 1), "accuracy now")] if last is not None else []),
+        *([(f"{len(report.quarantined):,}", "uploads left out")] if report.quarantined else []),
     ]
-    shown = [fact for place, fact in enumerate(facts) if fact[0] or place < 2]
-    cards = "".join(
-        f"<div><dt>{what}{more[1:] if value == 1 else more}</dt><dd>{value:,}</dd></div>" for value, what, more in shown
-    )
-    findings = " ".join(map(markup.passage, phrasing.findings(report)))
-    about = f'{escape(phrasing.about(report))} <a href="#meaning">What the numbers mean, and what they do not.</a>'
-    lead = f'<p class="lead">{findings}</p>{health.notice(report)}'
-    return f'{lead}{markup.paragraph(about, "note")}<dl class="cards">{cards}</dl>'
+    cards = "".join(f"<div><dt>{escape(what)}</dt><dd>{escape(value)}</dd></div>" for value, what in facts)
+    return f'<dl class="cards">{cards}</dl>'
 
 
 def _ranking(report: ReportData, place: Callable[..., str]) -> str:
@@ -93,6 +116,15 @@ def _search(count: int) -> str:
         '<div class="tools" data-keep="search"><label for="search">Find a client</label>'
         '<input type="search" id="search" autocomplete="off" spellcheck="false">'
         f'{more}<span id="found" role="status"></span><span class="hint">{hint}</span></div>'
+    )
+
+
+def _accuracy(report: ReportData, place: Callable[..., str]) -> str:
+    return place(
+        "accuracy",
+        "Accuracy of the shared model over the rounds",
+        "Accuracy of the shared model over the rounds, as the server noted it. No score uses it. Where the line is flat"
+        " the model has stopped learning, and later rounds can reward clients that memorise wrong labels.",
     )
 
 
