@@ -111,47 +111,9 @@ class Comparison:
 
     def tables(self, width: int = 100) -> "list[RenderableType]":
         """Scores and ranks, agreement of the methods and cost, for a terminal of so many characters."""
-        return [*self._scores(width), *self._agreements(width), *self._costs(width)] if self.assessments else []
+        from fedcoast.methods.comparison_tables import tables
 
-    def _scores(self, width: int) -> "list[RenderableType]":
-        """The rank of each client in brackets; the shorter list runs across."""
-        found = self.spearman()
-        clients = [printable(client) for client in self.clients]
-        ranks = {name: assessment.ranks for name, assessment in self.assessments.items()}
-        rows = {
-            name: [f"{assessment.scores[client]:.4g} ({ranks[name][client]})" for client in self.clients]
-            + ([_short(found[name])] if found else [])
-            for name, assessment in self.assessments.items()
-        }
-        heads = clients + (["planted order"] if found else [])
-        caption = "ranks in brackets" + ("; planted order: Spearman's ρ with it" if found else "")
-        if len(heads) <= len(rows):
-            return _grid("scores", heads, list(rows.items()), width, caption)
-        turned = [(head, [row[place] for row in rows.values()]) for place, head in enumerate(heads)]
-        return _grid("scores", list(rows), turned, width, caption)
-
-    def _agreements(self, width: int) -> "list[RenderableType]":
-        above, below = self.agreement("spearman"), self.agreement("kendall")
-        rows = []
-        for row, one in enumerate(above):
-            cells = [
-                "·" if row == column else _short(above[one][other] if row < column else below[one][other])
-                for column, other in enumerate(above)
-            ]
-            rows.append((f"{row + 1:>2} {one}", cells))
-        caption = "above the diagonal Spearman's ρ, below it Kendall's τ; – beside a constant"
-        heads = [str(place + 1) for place in range(len(rows))]
-        return _grid("agreement of the methods", heads, rows, width, caption, lines=False)
-
-    def _costs(self, width: int) -> "list[RenderableType]":
-        rows = []
-        for name in self.assessments:
-            judged = f"{self.evaluations[name]:,}" if name in self.evaluations else "–"
-            memory = [f"{self.peak_bytes[name] / 1e6:,.1f} MB"] if name in self.peak_bytes else []
-            rows.append((name, [f"{self.seconds.get(name, math.nan):.3f}", judged, *memory]))
-        heads = ["seconds", "models judged"] + (["peak memory"] if self.peak_bytes else [])
-        shared = "a model that several methods ask about may be judged once: the first to ask has the seconds"
-        return _grid("cost", heads, rows, width, shared if self.evaluations else "")
+        return tables(self, width)
 
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
         from rich.text import Text
@@ -267,48 +229,5 @@ def _traced(reset: bool = False) -> tuple[int, int]:
     return tracemalloc.get_traced_memory()
 
 
-def _grid(
-    title: str, heads: list[str], rows: list[tuple[str, list[str]]], width: int, caption: str, lines: bool = True
-) -> "list[RenderableType]":
-    """One table, or several below each other where its columns do not fit; each begins with the names of the rows."""
-    from rich.box import HEAVY_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    around = 3 if lines else 1
-    names = max(len(name) for name, _ in rows) + around + 1
-    blocks: list[list[int]] = [[]]
-    room = width - names
-    for place, head in enumerate(heads):
-        needs = max(len(head), *(len(cells[place]) for _, cells in rows)) + around
-        if blocks[-1] and needs > room:
-            blocks.append([])
-            room = width - names
-        blocks[-1].append(place)
-        room -= needs
-    parts: list[RenderableType] = [Text(title, style="bold")]
-    for block in blocks:
-        table = Table(box=HEAVY_HEAD if lines else None, padding=(0, 1) if lines else (0, 1, 0, 0))
-        table.add_column("", no_wrap=True)
-        for place in block:
-            table.add_column(Text(heads[place]), justify="right", no_wrap=True)
-        for name, cells in rows:
-            table.add_row(Text(name), *(Text(cells[place]) for place in block))
-        parts.append(table)
-    return [*parts, Text(f"{caption}\n" if caption else "", style="dim")]
-
-
 def _known(value: float | None) -> float | None:
     return None if value is None or math.isnan(value) else value
-
-
-def _short(value: float) -> str:
-    """Two decimals in four characters.
-
-    >>> _short(0.9), _short(-0.25), _short(1.0), _short(float("nan"))
-    ('+.90', '-.25', '+1.0', '–')
-    """
-    if math.isnan(value):
-        return "–"
-    text = f"{value:+.2f}"
-    return text[:4] if text[1] == "1" else text[0] + text[2:]
