@@ -5,9 +5,11 @@ import subprocess
 import sys
 
 from benchmarks import (
+    attacks,
     batch_norm,
     chain,
     coverage,
+    flags,
     flower,
     flower_training,
     free_riders,
@@ -36,6 +38,8 @@ def main() -> None:
         coverage.run,
         chain.run,
         free_riders.run,
+        flags.run,
+        attacks.run,
         natural.run,
         participation.run,
     ):
