@@ -145,7 +145,7 @@ def _next(answer):
 
 def test_a_run_that_has_not_begun_is_a_page_that_waits(tmp_path):
     with served(tmp_path / "run") as port:
-        assert "No round has been scored yet" in get(port)[1]
+        assert "no round has been scored yet" in get(port)[1]
         eventually(lambda: seen(port)["status"]["state"] == "waiting")
 
 

@@ -147,7 +147,7 @@ def test_where_files_keep_no_order_the_head_is_refused_and_the_ends_are_all_laye
         assert show(CoAst(), replay(run)).credits == show(CoAst(layers="all"), DEEP).credits
     assert show(CoAst(), DEEP).credits != show(CoAst(layers="all"), DEEP).credits
     assert [record.getMessage() for record in caplog.records] == [
-        "the layers of this model stand in no order, so its ends are not known: all layers count"
+        "The layers of this model have no order, so first and head are unknown: all layers count"
     ]
     with pytest.raises(BadSetting, match=r"so its head is not known; name it: layers='fc\.\*'"):
         show(CoAst(layers="head"), replay(run))

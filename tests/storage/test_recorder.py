@@ -243,7 +243,7 @@ def test_an_interrupt_while_a_round_is_assessed_leaves_the_assessor_as_it_was(er
     assessor = CoAst(horizon=1, keep=0.3)
     show(assessor, ROUNDS[:2])
     with monkeypatch.context() as patch:
-        patch.setattr(CoAst, "_credit", lambda *_: (_ for _ in ()).throw(error))
+        patch.setattr(CoAst, "_agreement", lambda *_: (_ for _ in ()).throw(error))
         with pytest.raises(error):
             assessor.observe(ROUNDS[2])
     assert show(assessor, ROUNDS[2:]) == show(CoAst(horizon=1, keep=0.3), ROUNDS)
