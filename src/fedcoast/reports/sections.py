@@ -68,7 +68,7 @@ def _verdict_cards(report: ReportData) -> str:
         if clients := report.of(verdict):
             cards.append(_verdict_card(verdict, one if len(clients) == 1 else many, clients))
     if (clients := report.of("cannot tell")) and not report.too_early:
-        cards.append(_verdict_card("cannot tell", "cannot be told", clients))
+        cards.append(_verdict_card("cannot tell", "not yet certain", clients))
     return f'<div class="verdicts">{"".join(cards)}</div>' if cards else ""
 
 
