@@ -130,13 +130,13 @@ def signs_of(values: Sequence[Floats], plane_layout: PlaneLayout, shift: Sequenc
     return planes
 
 
-def agreements(claim: Planes, drift: Planes, plane_layout: PlaneLayout) -> Row:
-    """Σ_h claim[h]·drift[h] of each layer, exact integers: agreeing entries minus opposing ones."""
+def agreements(signal: Planes, reference: Planes, plane_layout: PlaneLayout) -> Row:
+    """Σ_h signal[h]·reference[h] of each layer, exact integers: agreeing entries minus opposing ones."""
     rows = np.zeros(len(plane_layout.sizes), np.int64)
     scratch = np.empty((2, min(SPAN, plane_layout.words)), np.uint64)
     for words, layers, begins in plane_layout.spans:
-        up, down = claim[:, words]
-        rises, falls = drift[:, words]
+        up, down = signal[:, words]
+        rises, falls = reference[:, words]
         here, there = scratch[:, : up.size]
         np.bitwise_or(np.bitwise_and(up, rises, out=here), np.bitwise_and(down, falls, out=there), out=here)
         counted = np.bitwise_count(here).astype(np.int8)
@@ -146,11 +146,11 @@ def agreements(claim: Planes, drift: Planes, plane_layout: PlaneLayout) -> Row:
     return rows
 
 
-def sizes(claim: Planes, plane_layout: PlaneLayout, base: Planes | None = None) -> Row:
-    """Σ_h |claim[h] − base[h]| of each layer; without a base, the number of entries that are not zero."""
+def sizes(signal: Planes, plane_layout: PlaneLayout, base: Planes | None = None) -> Row:
+    """Σ_h |signal[h] − base[h]| of each layer; without a base, the number of entries that are not zero."""
     rows = np.zeros(len(plane_layout.sizes), np.int64)
     for words, layers, begins in plane_layout.spans:
-        up, down = claim[:, words]
+        up, down = signal[:, words]
         if base is None:
             counted = np.bitwise_count(up | down).astype(np.int64)
         else:

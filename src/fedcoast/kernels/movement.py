@@ -131,10 +131,10 @@ def _unit(values: Floats) -> Floats:
     return np.asarray(np.spacing(np.minimum(values, np.nextafter(np.finfo(values.dtype).max, values.dtype.type(0)))))
 
 
-def agreement(claim: Signs, drift: Signs) -> int:
-    """Σ_h claim[h]·drift[h], an exact integer: agreeing entries minus opposing ones.
+def agreement(signal: Signs, reference: Signs) -> int:
+    """Σ_h signal[h]·reference[h], an exact integer: agreeing entries minus opposing ones.
 
     >>> agreement(np.array([1, -1, 1, 0], np.int8), np.array([1, 1, 1, -1], np.int8))
     1
     """
-    return int(np.multiply(claim, drift).sum(dtype=np.int64))
+    return int(np.multiply(signal, reference).sum(dtype=np.int64))

@@ -202,8 +202,8 @@ class _Runner:
         try:
             step()
         except Exception as error:  # whatever it is, the others go on
-            told = str(error) if isinstance(error, FedcoastError) else f"{type(error).__name__}: {error}"
-            self.error = told if where in told else f"{where}: {told}"
+            reason = str(error) if isinstance(error, FedcoastError) else f"{type(error).__name__}: {error}"
+            self.error = reason if where in reason else f"{where}: {reason}"
         self.seconds += time.perf_counter() - begun
         after, peak = _traced()
         self.peak = max(self.peak, self._held + peak - traced)
