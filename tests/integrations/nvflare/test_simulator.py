@@ -1,7 +1,9 @@
 """FLARE's own simulator runs the example job: the right order, training unchanged, and a clean audit."""
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from itertools import permutations
@@ -23,15 +25,35 @@ def run(folder, *options):
     for attempt in range(ATTEMPTS):
         workspace = folder / f"attempt-{attempt}"
         command = [sys.executable, "job.py", "--rounds", str(ROUNDS), "--workspace", str(workspace), *options]
+        started = subprocess.Popen(
+            command, cwd=EXAMPLE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        )
         try:
-            done = subprocess.run(
-                command, cwd=EXAMPLE, capture_output=True, text=True, timeout=LIMIT, env={**os.environ}
-            )
+            output, _ = started.communicate(timeout=LIMIT)
         except subprocess.TimeoutExpired:
-            continue
-        if done.returncode == 0:
-            return workspace / "quickstart" / "server" / "simulate_job", done.stdout
+            output = ""
+        finally:
+            end_group(started)
+        if started.returncode == 0:
+            return workspace / "quickstart" / "server" / "simulate_job", output
     pytest.fail(f"the simulator failed {ATTEMPTS} times")
+
+
+def end_group(started):
+    """Kill the simulator and the processes of its sites, which have sessions of their own and are found by parent."""
+    for pid in [*descendants(started.pid), started.pid]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    started.wait()
+
+
+def descendants(pid):
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    try:
+        found = [int(child) for child in children.read_text().split()]
+    except OSError:
+        return []
+    return [one for child in found for one in (*descendants(child), child)]
 
 
 @pytest.mark.parametrize("kind", ["models", "differences"])
