@@ -233,7 +233,7 @@ def _plot(curves: dict[str, list[tuple[float, float]]], across: str, up: str, fi
     from matplotlib import pyplot
 
     with matplotlib.rc_context({"svg.hashsalt": "fedcoast", "svg.fonttype": "none", "font.size": 9}):
-        figure, axes = pyplot.subplots(figsize=(7, 4), schema="constrained")
+        figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
         for name, points in curves.items():
             style = {"color": "black", "linestyle": "--"} if name == "limit" else {"marker": "o"}
             axes.loglog(*zip(*points, strict=True), label="one pass (limit)" if name == "limit" else name, **style)

@@ -18,9 +18,9 @@ pytestmark = pytest.mark.slow
 
 SERVE = """
 import sys
-from fedcoast.reports.following import Follower
+from fedcoast.reports.following import RunFollower
 from fedcoast.reports.live import serve
-serve(Follower(sys.argv[1]), port=int(sys.argv[2]), token=sys.argv[3] or None, ready=lambda address: print(address))
+serve(RunFollower(sys.argv[1]), port=int(sys.argv[2]), token=sys.argv[3] or None, ready=lambda address: print(address))
 """
 CLIENTS = ("ann", SCRIPT, RIGHT_TO_LEFT, "dan")
 

@@ -120,12 +120,13 @@ def _search(count: int) -> str:
 
 
 def _accuracy(report: ReportData, place: Callable[..., str]) -> str:
-    return place(
+    drawn = place(
         "accuracy",
-        "Accuracy of the shared model over the rounds",
+        "Accuracy of the shared model over the rounds; the table below has the same numbers",
         "Accuracy of the shared model over the rounds, as the server noted it. No score uses it. Where the line is flat"
         " the model has stopped learning, and later rounds can reward clients that memorise wrong labels.",
     )
+    return drawn and drawn + tables.accuracy_table(report)
 
 
 def _timeline(report: ReportData, place: Callable[..., str]) -> str:

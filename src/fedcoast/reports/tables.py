@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 
 from fedcoast.methods.comparison import Comparison
 from fedcoast.reports import markup
@@ -145,6 +146,22 @@ _COLUMNS = [
 
 
 # --- the numbers behind the figures
+
+
+def accuracy_table(report: ReportData) -> str:
+    if len(report.accuracy) * 3 > _MOST_CELLS:
+        return markup.paragraph(_ELSEWHERE, "note")
+    values = list(report.accuracy.values())
+    changes = [None, *(after - before for before, after in pairwise(values))]
+    rows = [
+        [
+            Cell(f"round {fl_round}"),
+            Cell(escape(percent(value, 1))),
+            Cell("" if change is None else number(100 * change)),
+        ]
+        for fl_round, value, change in zip(report.accuracy, values, changes, strict=True)
+    ]
+    return _behind("accuracy", "Accuracy after each round", ["round", "accuracy", "change in points"], rows)
 
 
 def credits_table(report: ReportData) -> str:

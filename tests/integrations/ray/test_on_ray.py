@@ -44,11 +44,14 @@ def test_a_worker_killed_midway_changes_nothing(run):
     started = assess(run, "--reference", "votes", "--horizon", "3", "--incomplete-rounds", "truncate", "--ray", "local")
     killed = kill_one_at_work(started)
     out, err = started.communicate(timeout=180)
-    assert started.returncode == 0, err
+    assert started.returncode == 1, err  # the uploads went bad after they were recorded, which the chain shows
+    assert "is not as it was recorded" in err
     assert killed, "no worker was seen at work, so none was killed"
     alone = show(CoAst(reference="votes", horizon=3, incomplete_rounds="truncate"), replay(run))
     assert Assessment.from_json(out) == alone
-    assert json.loads(out) == json.loads(alone.to_json())
+    printed = json.loads(out)
+    del printed["health"]  # the command adds it to the answer
+    assert printed == json.loads(alone.to_json())
     assert len(alone.quarantined) == 2
     assert "quarantined for this round: client 'ann': round 3, layer 'head' must be finite" in err
 
