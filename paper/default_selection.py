@@ -42,7 +42,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "r = 5 %": {"keep": 0.05},
     "r = 20 %": {"keep": 0.2},
     "the sign of the whole update": {"signal": "update"},
-    "the votes to come as drift": {"reference": "votes"},
+    "the majority of the ballots to come": {"reference": "votes"},
     "the first five rounds left out": {"score_rounds": slice(5, None)},
 }
 NO_RIVALS = ("coast", "chance", "constant")  # chance has a mean of 0 and a single draw that every run would repeat

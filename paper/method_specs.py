@@ -9,9 +9,11 @@ from typing import Any
 from fedcoast.kernels.aggregation import sparse_upload
 from fedcoast.methods import METHODS, Assessor, CoAst, Utility
 from fedcoast.methods.coalition.utility import Evaluator
+from fedcoast.methods.coast.config import CoAstConfig
 from fedcoast.rounds import LazyModels, Round
 from fedcoast.rounds.schema import Model
 from fedcoast.simulation.experiment import Experiment
+from fedcoast.storage.old_settings import as_first_written
 
 # Test images that score a coalition: few enough for the 32 coalitions of every round to take minutes on one core.
 VALIDATION_IMAGES = {"tiny-resnet": 500, "convnet": 200, "resnet4": 200}
@@ -60,7 +62,7 @@ class MethodSpec:
 
     def key(self, experiment: Experiment) -> str:
         """Identifies the method, all of its settings (defaults included) and its utility."""
-        settings = self.assessor(_Named(experiment)).settings
+        settings = as_first_written(self.method, self.assessor(_Named(experiment)).settings)
         words = json.dumps([self.method, settings, self.sparse], sort_keys=True)
         return f"{self.name}-{hashlib.sha256(words.encode()).hexdigest()[:10]}"
 
@@ -88,11 +90,13 @@ def validation_images(experiment: Experiment) -> int:
     return VALIDATION_IMAGES.get(experiment.model, MOST_VALIDATION_IMAGES)
 
 
-def coast(reading: str, experiment: Experiment, horizon: int = 2, **changes: Any) -> MethodSpec:
+def coast(reading: str, experiment: Experiment, horizon: int | None = None, **changes: Any) -> MethodSpec:
     """CoAst in one of its readings, with the share and the step that the experiment trains with.
 
-    The paper's equation has the movement of the global model, which is made of votes where those are aggregated.
+    Without a horizon it is the default's for our CoAst, and 2, the public code's, for the others. The paper's equation
+    has the movement of the global model, which is made of votes where those are aggregated.
     """
+    horizon = horizon or (CoAstConfig().horizon if reading == "ours" else 2)
     preset, options = READINGS[reading]
     if reading == "text" and experiment.aggregation != "pruned":
         options = {**options, "reference": "movement"}

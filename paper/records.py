@@ -37,15 +37,27 @@ def write_record(
 
 
 def loses(file: Path, cell_results: Sequence[CellResult]) -> bool:
-    """Whether the record in the file has a seed's number in a cell where these results have none."""
+    """Whether the record in the file has a seed's number in a cell where these results have none.
+
+    Numbers of a cell that asks something else today, because a default has changed, are not lost but out of date.
+    """
     if not file.exists():
         return False
-    new = {(r.cell.section, r.cell.row, r.cell.column): {str(seed) for seed in r.values} for r in cell_results}
+    new = {_place(one): {str(seed) for seed in one.values} for one in cell_results}
     try:
-        old = {(s["section"], s["row"], s["column"]): s["values"].keys() for s in read_json(file)["slots"]}
+        old = {
+            (s["section"], s["row"], s["column"], s["run"], s["question"]): s["values"].keys()
+            for s in read_json(file)["slots"]
+        }
     except (KeyError, TypeError, AttributeError) as error:
         raise _bad_record(file, error) from error
     return any(old[place] - new[place] for place in old.keys() & new.keys())
+
+
+def _place(result: CellResult) -> tuple[str, str, str, str, str | None]:
+    cell = result.cell
+    question = None if cell.spec is None else cell.spec.key(cell.experiment)
+    return cell.section, cell.row, cell.column, cell.experiment.name.rpartition("-seed")[0], question
 
 
 def _add_run(

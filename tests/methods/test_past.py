@@ -1,4 +1,4 @@
-"""What is taken off for following: the agreement with the rounds before."""
+"""What is taken off for following where ballots are compared with the global model: agreement with its past."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,10 @@ from fedcoast import BadSetting, CoAst, Round
 from fedcoast.methods.layer_selection import choose
 from fedcoast.rounds.schema import schema_of
 from federations import federation, show
+
+
+def by_movement(**settings):
+    return CoAst(**{"reference": "movement", "horizon": 2, "past_weight": 0.5, **settings})
 
 
 def moving(way, uploads):
@@ -27,7 +31,7 @@ UPLOADS = [{"ann": step, "leads": after} for step, after in zip(WAY, [*WAY[1:], 
 def test_half_of_the_agreement_with_the_rounds_before_is_taken_off():
     rounds = moving(WAY, UPLOADS)
     plain = show(CoAst.votes(keep=1, horizon=1), rounds)
-    halved = show(CoAst(keep=1, horizon=1), rounds)
+    halved = show(by_movement(keep=1, horizon=1), rounds)
     assert plain.credits == {1: {"ann": 0, "leads": 2}, 2: {"ann": 0, "leads": 2}, 3: {"ann": 0, "leads": 2}}
     # Round 2 began where round 1 went (+ +): ann claims (+ −), one agrees and one opposes; "leads" claims (− −).
     assert halved.credits == {1: {"ann": 0, "leads": 2}, 2: {"ann": 0, "leads": 3}, 3: {"ann": 0, "leads": 3}}
@@ -36,14 +40,14 @@ def test_half_of_the_agreement_with_the_rounds_before_is_taken_off():
 def test_who_repeats_the_last_step_loses_what_who_foresees_the_next_keeps():
     straight = [[1.0] * 8] * 4 + [[-1.0] * 8] * 4  # four rounds up, then four down
     rounds = moving(straight, [{"follows": step} for step in [straight[0], *straight[:-1]]])
-    follower = show(CoAst(keep=1, horizon=1, past_weight=1), rounds).credits
+    follower = show(by_movement(keep=1, horizon=1, past_weight=1), rounds).credits
     assert [follower[number]["follows"] for number in range(1, 8)] == [8, 0, 0, -16, -16, 0, 0]
 
 
 def test_the_first_rounds_have_no_past_and_lose_nothing():
     rounds = federation(rounds=9)
     for horizon in (1, 2, 3):
-        plain, halved = (show(CoAst(horizon=horizon, past_weight=past), rounds).credits for past in (0, 0.5))
+        plain, halved = (show(by_movement(horizon=horizon, past_weight=past), rounds).credits for past in (0, 0.5))
         for number in range(1, horizon + 1):
             assert plain[number] == halved[number]
         assert plain[horizon + 1] != halved[horizon + 1]
@@ -51,7 +55,7 @@ def test_the_first_rounds_have_no_past_and_lose_nothing():
 
 def test_what_is_taken_off_grows_in_proportion():
     rounds = federation(rounds=9)
-    plain, half, whole = (show(CoAst(past_weight=past), rounds).scores for past in (0, 0.5, 1))
+    plain, half, whole = (show(by_movement(past_weight=past), rounds).scores for past in (0, 0.5, 1))
     assert plain != whole
     for client in plain:
         assert plain[client] - half[client] == half[client] - whole[client]
@@ -60,19 +64,19 @@ def test_what_is_taken_off_grows_in_proportion():
 def test_the_presets_of_the_paper_take_nothing_off():
     for preset in (CoAst.votes, CoAst.paper, CoAst.research_code):
         assert (preset().config.past_weight, preset().config.layers) == (0, "all")
-    assert (CoAst().config.past_weight, CoAst().config.layers) == (0.5, "first+head")
+    assert (CoAst().config.past_weight, CoAst().config.layers) == (0.42, "all")
 
 
 def test_a_server_that_reuses_its_memory_changes_no_past():
     rounds = federation(rounds=8)
     memory = {name: np.empty_like(array) for name, array in rounds[0].start.items()}
     again = {name: np.empty_like(array) for name, array in rounds[0].start.items()}
-    assessor = CoAst()
+    assessor = by_movement()
     for round in rounds:
         for name in memory:
             memory[name][...], again[name][...] = round.start[name], round.end[name]
         assessor.observe(Round(round.number, start=memory, local=round.local, end=again))
-    assert assessor.assessment() == show(CoAst(), rounds)
+    assert assessor.assessment() == show(by_movement(), rounds)
 
 
 SHAPES = {

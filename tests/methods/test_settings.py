@@ -50,7 +50,7 @@ def cases():
         yield "score_rounds", value, ROUNDS
     words = {
         "signal": "'ballot', 'pruned', 'parameters', 'update'",
-        "reference": "'movement', 'votes'",
+        "reference": "'others', 'movement', 'votes'",
         "baseline": "'idle', 'none'",
         "incomplete_rounds": "'drop', 'truncate'",
         "tiny_layers": "'one', 'none', 'raw'",

@@ -37,10 +37,11 @@ def test_a_restored_assessor_goes_on_as_if_nothing_had_happened(tmp_path, stop):
 
 
 def test_a_state_is_one_file_without_pickles(tmp_path):
-    saved(tmp_path / "state")
-    assert [path.name for path in tmp_path.iterdir()] == ["state"]
-    arrays = load_file(tmp_path / "state")
-    assert {array.dtype.name for array in arrays.values()} == {"uint64", "float32", "int64"}
+    for settings, kinds in ({}, {"uint64", "float64"}), ({"reference": "movement"}, {"uint64", "float32", "int64"}):
+        saved(tmp_path / "state", **settings)
+        assert [path.name for path in tmp_path.iterdir()] == ["state"]
+        arrays = load_file(tmp_path / "state")
+        assert {array.dtype.name for array in arrays.values()} == kinds
 
 
 def test_saving_twice_leaves_the_later_state(tmp_path):
@@ -148,7 +149,7 @@ def test_a_torn_state_is_refused_by_our_own_error_and_changes_nothing(tmp_path):
 def test_a_state_whose_arrays_are_gone_is_refused(tmp_path):
     saved(tmp_path / "state")
     tensors, header = read_tensors(tmp_path / "state")
-    tensors.pop("1.claim.0")
+    tensors.pop("0.claim.0")
     write_tensors(tmp_path / "state", {name: (array, array.dtype.name) for name, array in tensors.items()}, header)
     with pytest.raises(BadFile, match="is not as an assessor saves it"):
         CoAst().restore(tmp_path / "state")

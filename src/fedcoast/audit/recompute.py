@@ -107,7 +107,7 @@ def _named(differing: Iterator[str]) -> list[str]:
 
 def _compared(claim: Claim, assessor: Assessor, health: Health) -> Iterator[str]:
     if claim.kind == "record of credits":
-        yield from _compared_credits(claim.said["credits"], assessor.assessment().credits)
+        yield from _compared_credits(claim.said["credits"], assessor.assessment().lasting_credits)
         return
     if (-1 if assessor.last_round is None else assessor.last_round) < _until(claim):
         yield f"speaks of rounds up to {claim.last_round}; the recording has them up to {assessor.last_round}"

@@ -34,6 +34,8 @@ class Assessment:
     zero_is_idle     whether a client that returns the start model scores 0
     dependence_span  how many rounds apart two credits may be that depend on the same movement; 0 where none do
     unchanged        who returned the model it was sent, in which round
+    unscaled_credits  the credits before each client's are multiplied by its factor (`stats.client_line`), which later
+                     rounds may change; None where the method has no factors. Not in JSON or CSV
     by_layer         from which layers the scores came, if the method was asked to track them; not in JSON or CSV
     """
 
@@ -49,6 +51,7 @@ class Assessment:
     dependence_span: int = 0
     unchanged: Mapping[int, tuple[Client, ...]] = field(default_factory=dict)
     by_layer: LayerCredits | None = field(default=None, compare=False, repr=False)
+    unscaled_credits: Mapping[int, Mapping[Client, float]] | None = field(default=None, compare=False, repr=False)
 
     @property
     def clients(self) -> tuple[Client, ...]:
@@ -58,6 +61,11 @@ class Assessment:
     def counted(self) -> tuple[int, ...]:
         """The valued rounds that the scores count: an option may skip a warm-up, or all but the last rounds."""
         return tuple(self.credits) if self.counted_rounds is None else self.counted_rounds
+
+    @property
+    def lasting_credits(self) -> Mapping[int, Mapping[Client, float]]:
+        """The credits that, once their round is not pending, never change: those that are kept with the rounds."""
+        return self.credits if self.unscaled_credits is None else self.unscaled_credits
 
     @property
     def mean(self) -> dict[Client, float]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol
 from fedcoast.errors import BadFile, BadRound, BadSetting, Client, FedcoastError
 from fedcoast.methods.assessment import Assessment
 from fedcoast.methods.layer_credits import LayerCredits
-from fedcoast.methods.ledger import Credits, Ledger, totals
+from fedcoast.methods.ledger import Credits, Ledger, scaled, totals
 from fedcoast.rounds.arrays import Array, read
 from fedcoast.rounds.round import Policy, Round, check_policy
 from fedcoast.rounds.schema import ModelSchema
@@ -97,7 +97,8 @@ class Assessor(ABC):
 
     def assessment(self) -> Assessment:
         """The answer so far."""
-        credits = self._credits()
+        unscaled, factors = self._credits(), self._factors()
+        credits = scaled(unscaled, factors)
         counted = self._counted_rounds(tuple(credits))
         scores, rounds_scored = totals(
             credits if counted is None else {number: credits[number] for number in counted}, self._ledger.clients
@@ -115,6 +116,7 @@ class Assessor(ABC):
             dependence_span=self.dependence_span,
             unchanged={number: tuple(of) for number, of in self._ledger.unchanged.items()},
             by_layer=self._by_layer(),
+            unscaled_credits=unscaled if factors else None,
         )
 
     @property
@@ -128,8 +130,12 @@ class Assessor(ABC):
         return 0
 
     def _credits(self) -> Credits:
-        """The credits to report."""
+        """The credits of each round; those of rounds that are not pending never change."""
         return {number: dict(of) for number, of in self._ledger.credits.items()}
+
+    def _factors(self) -> dict[Client, float]:
+        """What all credits of a client are multiplied by; later rounds may change it. Empty: nothing."""
+        return {}
 
     def _counted_rounds(self, valued: tuple[int, ...]) -> tuple[int, ...] | None:
         """Which of the valued rounds the scores count; None for all."""

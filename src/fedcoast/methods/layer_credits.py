@@ -1,10 +1,12 @@
 """From which layers of the model a score came."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from numpy.typing import NDArray
 
 from fedcoast.errors import Client
-from fedcoast.kernels.bit_planes import Row
 
 
 @dataclass(frozen=True)
@@ -15,5 +17,12 @@ class LayerCredits:
     """
 
     names: tuple[str, ...] = ()
-    agreement: Mapping[Client, Row] = field(default_factory=dict)
-    votes: Mapping[Client, Row] = field(default_factory=dict)
+    agreement: Mapping[Client, NDArray[Any]] = field(default_factory=dict)
+    votes: Mapping[Client, NDArray[Any]] = field(default_factory=dict)
+
+    def scaled(self, factors: Mapping[Client, float]) -> "LayerCredits":
+        """With each client's agreement multiplied by its factor, where it has one."""
+        agreement = {
+            client: row * factors[client] if client in factors else row for client, row in self.agreement.items()
+        }
+        return replace(self, agreement=agreement)

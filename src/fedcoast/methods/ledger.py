@@ -74,6 +74,20 @@ def totals(credits: Credits, clients: Iterable[Client]) -> tuple[dict[Client, fl
     return scores, rounds_scored
 
 
+def scaled(credits: Credits, factors: Mapping[Client, float]) -> Credits:
+    """The credits of each client multiplied by its factor, where it has one.
+
+    >>> scaled({1: {"a": 2, "b": 5}}, {"a": 0.5})
+    {1: {'a': 1.0, 'b': 5}}
+    """
+    if not factors:
+        return credits
+    return {
+        number: {client: credit * factors[client] if client in factors else credit for client, credit in of.items()}
+        for number, of in credits.items()
+    }
+
+
 def _rows(table: Mapping[int, Mapping[Client, Any]]) -> list[Any]:
     return [[number, [[client_to_json(c), value] for c, value in of.items()]] for number, of in table.items()]
 

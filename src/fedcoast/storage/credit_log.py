@@ -34,7 +34,8 @@ class CreditLog:
 
     def new(self, answer: Any) -> Credits:
         """What an assessment adds to it: only credits that will not change."""
-        return {n: dict(of) for n, of in answer.credits.items() if n not in self.credits and n not in answer.pending}
+        lasting = answer.lasting_credits.items()
+        return {n: dict(of) for n, of in lasting if n not in self.credits and n not in answer.pending}
 
     def to_json(self, new: Credits) -> dict[str, Any]:
         """The file that goes with one round."""

@@ -15,6 +15,8 @@ RENAMED: dict[str, dict[str, str]] = {
         "small": "tiny_layers",
     },
 }
+# method → options that answers of earlier versions do not name, with the value that they had without a choice.
+ADDED: dict[str, dict[str, Any]] = {"coast": {"line_weight": 0}}
 RENAMED_VALUES = {("layers", "ends"): "first+head"}
 
 
@@ -22,11 +24,24 @@ def translated(method: object, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings under today's names; settings of today stay as they are.
 
     >>> translated("coast", {"keep": 0.1, "past": 0.5, "layers": "ends"})
-    {'keep': 0.1, 'past_weight': 0.5, 'layers': 'first+head'}
+    {'keep': 0.1, 'past_weight': 0.5, 'layers': 'first+head', 'line_weight': 0}
     """
     names = RENAMED.get(method, {}) if isinstance(method, str) else {}
+    added = ADDED.get(method, {}) if isinstance(method, str) else {}
     renamed = {names.get(name, name): value for name, value in settings.items()}
-    return {name: _value(name, value) for name, value in renamed.items()}
+    return {name: _value(name, value) for name, value in renamed.items()} | {
+        name: value for name, value in added.items() if name not in renamed
+    }
+
+
+def as_first_written(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings without options that came later and have no effect: what earlier versions wrote of the same method.
+
+    >>> as_first_written("coast", {"keep": 0.1, "line_weight": 0})
+    {'keep': 0.1}
+    """
+    added = ADDED.get(method, {})
+    return {name: value for name, value in settings.items() if name not in added or value != added[name]}
 
 
 def _value(name: str, value: Any) -> Any:

@@ -58,7 +58,8 @@ def assess_in_shards(
     schema = next(replay(run)).schema()
     chosen = {entry.name for entry in choose(config.layers, schema)}
     # Checkpoints of other tools cannot be read in part, so their models are not split.
-    past = config.horizon + 1 if config.past_weight else 0  # the models around that many rounds
+    needs_models_before = config.past_weight and config.reference != "others"
+    past = config.horizon + 1 if needs_models_before else 0  # the models around that many rounds
     shards = plan(schema, chosen, numbers, config.horizon, pieces, whole_models=not is_run(run), past=past)
     tasks = [ShardTask(run, schema, _shard_config(config), shard) for shard in shards]
     parts = _results(tasks, work, on_shard)

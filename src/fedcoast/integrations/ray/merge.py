@@ -8,7 +8,8 @@ from fedcoast.integrations.ray.shard_worker import Reasons, ShardCredits, Totals
 from fedcoast.methods.assessment import Assessment
 from fedcoast.methods.coast.agreement import discounted_credit
 from fedcoast.methods.coast.coast import CoAst
-from fedcoast.methods.ledger import Ledger, totals
+from fedcoast.methods.coast.pair_credits import PairCredits, PairTable, merged
+from fedcoast.methods.ledger import Credits, Ledger, scaled, totals
 from fedcoast.rounds.clients import in_order
 
 _log = logging.getLogger(__name__)
@@ -39,25 +40,25 @@ def merge(assessor: CoAst, numbers: Sequence[int], parts: Sequence[ShardCredits]
     A client that is bad in one layer is out of the round in all of them.
     """
     ledger = Ledger()
-    agreement: dict[int, list[Totals]] = {}
-    weight = assessor.config.past_weight
-    for part in parts:
-        for number, totals_of_round in part.agreement.items():
-            agreement.setdefault(number, []).append(totals_of_round)
     answered = {number: clients for part in parts for number, clients in part.answered.items()}
     known = {number: reasons for part in parts for number, reasons in part.known.items()}
+    out = {number: {**known[number], **found.get(number, {})} for number in numbers}
+    if assessor.config.reference == "others":
+        credits, factors = _compared_with_others(assessor, numbers, parts, answered, out)
+    else:
+        credits, factors = _compared_with_reference(assessor, numbers, parts, out), {}
     for number in numbers:
-        out = {**known[number], **found.get(number, {})}
-        total = {number: _credits(agreement[number], out, weight)} if number in agreement else {}
-        ledger.enter(number, answered[number], out, total, _unchanged(parts, number, out))
-    counted = assessor.config.counted(tuple(ledger.credits))
+        of_round = {number: credits[number]} if number in credits else {}
+        ledger.enter(number, answered[number], out[number], of_round, _unchanged(parts, number, out[number]))
+    valued = scaled(ledger.credits, factors)
+    counted = assessor.config.counted(tuple(valued))
     scores, rounds_scored = totals(
-        ledger.credits if counted is None else {number: ledger.credits[number] for number in counted}, ledger.clients
+        valued if counted is None else {number: valued[number] for number in counted}, ledger.clients
     )
     return Assessment(
         method=assessor.method,
         scores=scores,
-        credits=ledger.credits,
+        credits=valued,
         pending=tuple(numbers[-assessor.config.horizon :]),
         rounds_scored=rounds_scored,
         quarantined=ledger.quarantined,
@@ -66,7 +67,41 @@ def merge(assessor: CoAst, numbers: Sequence[int], parts: Sequence[ShardCredits]
         zero_is_idle=assessor.zero_is_idle,
         dependence_span=assessor.dependence_span,
         unchanged={number: tuple(clients) for number, clients in ledger.unchanged.items()},
+        unscaled_credits=ledger.credits if factors else None,
     )
+
+
+def _compared_with_reference(
+    assessor: CoAst, numbers: Sequence[int], parts: Sequence[ShardCredits], out: Reasons
+) -> Credits:
+    agreement: dict[int, list[Totals]] = {}
+    for part in parts:
+        for number, totals_of_round in part.agreement.items():
+            agreement.setdefault(number, []).append(totals_of_round)
+    weight = assessor.config.past_weight
+    return {number: _credits(agreement[number], out[number], weight) for number in numbers if number in agreement}
+
+
+def _compared_with_others(
+    assessor: CoAst,
+    numbers: Sequence[int],
+    parts: Sequence[ShardCredits],
+    answered: Mapping[int, tuple[Client, ...]],
+    out: Reasons,
+) -> tuple[Credits, dict[Client, float]]:
+    """The credits of all rounds that are not pending, and the clients' factors."""
+    config = assessor.config
+    tables: dict[tuple[int, int], list[PairTable]] = {}
+    for part in parts:
+        for rounds, table in part.tables.items():
+            tables.setdefault(rounds, []).append(table)
+    pairs = PairCredits(config.horizon, config.past_weight)
+    for number in numbers:
+        pairs = pairs.with_round(number, [c for c in in_order(answered[number]) if c not in out[number]], 0)
+        for earlier, later in sorted(rounds for rounds in tables if rounds[1] == number):
+            pairs = pairs.with_table(merged(tables[earlier, later], out[earlier], out[later]))
+    valued = numbers[: -config.horizon] if config.incomplete_rounds == "drop" else numbers[:-1]
+    return {number: pairs.credits(number) for number in valued}, pairs.factors(config.line_weight)
 
 
 def _unchanged(parts: Sequence[ShardCredits], number: int, out: Mapping[Client, str]) -> tuple[Client, ...]:

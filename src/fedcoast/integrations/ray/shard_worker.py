@@ -9,6 +9,7 @@ from fedcoast.errors import BadFile, BadRound, Client, FedcoastError
 from fedcoast.integrations.ray.shards import Shard
 from fedcoast.methods.coast.coast import CoAst
 from fedcoast.methods.coast.config import CoAstConfig
+from fedcoast.methods.coast.pair_credits import PairTable
 from fedcoast.rounds.round import Round
 from fedcoast.rounds.schema import ModelSchema
 from fedcoast.storage.replay import replay
@@ -37,6 +38,8 @@ class ShardCredits:
 
     agreement: dict[int, Totals]
     """Whole numbers, so that it does not matter how the run was split."""
+    tables: dict[tuple[int, int], PairTable]
+    """The same by pair of rounds, the earlier of them the shard's, where ballots are compared with ballots."""
     answered: dict[int, tuple[Client, ...]]
     known: Reasons
     """Who was left out before the round was shown."""
@@ -59,6 +62,7 @@ def score_shard(task: ShardTask) -> ShardCredits | ShardFailure:
     shard = task.shard
     assessor = CoAst(replace(task.config, layers=[escape(name) for name in shard.chosen]), num_threads=1)
     answered, known, agreement = dict[int, tuple[Client, ...]](), Reasons(), dict[int, Totals]()
+    tables: dict[tuple[int, int], PairTable] = {}
     number = shard.rounds[0]
     try:
         for fl_round in _rounds(task.run, shard.shown):
@@ -68,19 +72,21 @@ def score_shard(task: ShardTask) -> ShardCredits | ShardFailure:
                 raise BadRound(f"round {number}: the model changed its layers: {change}; start a new assessor")
             if number in shard.rounds:
                 answered[number], known[number] = fl_round.clients, dict(fl_round.quarantined)
-            if number in shard.rounds or assessor.config.reference == "votes":
+            if number in shard.rounds or assessor.config.reference in ("votes", "others"):
                 out = {**task.out.get(number, {}), **fl_round.quarantined}
                 assessor.observe(replace(shown, quarantined=out))
             else:  # of other rounds only the global model counts, and nobody's upload needs to be read
                 nobody = dict.fromkeys((*fl_round.clients, *fl_round.quarantined), "belongs to another shard")
                 assessor.observe(replace(shown, local={}, quarantined=nobody))
             agreement |= {valued.number: valued.totals() for valued in assessor.finalized}
+            tables |= {(table.number, table.later): table.over_layers() for table in assessor.pair_tables}
     except FedcoastError as error:
         return ShardFailure(number, error)
     agreement |= {valued.number: valued.totals() for valued in assessor.provisional()}
     assessment = assessor.assessment()
     return ShardCredits(
         agreement={n: agreement[n] for n in shard.rounds if n in agreement},
+        tables={rounds: table for rounds, table in tables.items() if rounds[0] in shard.rounds},
         answered=answered,
         known=known,
         found={n: _others(assessment.quarantined.get(n, {}), known[n], task.out.get(n, {})) for n in shard.rounds},

@@ -4,7 +4,7 @@ Agreement is a whole number that adds up over entries, layers and parts of a mod
 parts of a model can be valued apart and merged to the same credit.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from fedcoast.errors import Client
 from fedcoast.kernels.bit_planes import Planes, Row, agreements, sizes
+from fedcoast.kernels.movement import movement_planes
 from fedcoast.kernels.threads import ThreadPool
+from fedcoast.kernels.vote_counts import majority_sign
 from fedcoast.methods.coast.config import CoAstConfig
 from fedcoast.methods.coast.pending import PendingRound
 from fedcoast.methods.layer_credits import LayerCredits
@@ -30,8 +32,8 @@ class RoundAgreement:
     """
 
     number: int
-    ahead: Mapping[Client, Row]
-    past: Mapping[Client, Row]
+    ahead: Mapping[Client, NDArray[Any]]
+    past: Mapping[Client, NDArray[Any]]
     votes: Mapping[Client, Row]
 
     def totals(self) -> dict[Client, tuple[int, int]]:
@@ -60,6 +62,32 @@ def agreement_by_client(pending: PendingRound, reference: Planes, threads: Threa
     return dict(zip(pending.signals, rows, strict=True))
 
 
+def reference_planes(window: Sequence[PendingRound], config: CoAstConfig, threads: ThreadPool) -> Planes:
+    """Which way every entry went after the first of these rounds: by the global models, or by the votes."""
+    if config.reference == "votes":
+        return majority_sign([one.votes for one in window[1:]])
+    extents = [one.extent for one in window]
+    return movement_planes(
+        [one.reference for one in window], config.ulp_tolerance, window[0].plane_layout, threads, extents
+    )
+
+
+def past_agreement(
+    newest: PendingRound, window: Sequence[PendingRound], config: CoAstConfig, threads: ThreadPool
+) -> dict[Client, Row]:
+    """How well each signal of a round agrees with where the rounds of the window before it went."""
+    return agreement_by_client(newest, reference_planes(window, config, threads), threads)
+
+
+def round_agreement(
+    window: Sequence[PendingRound], config: CoAstConfig, threads: ThreadPool, with_votes: bool
+) -> RoundAgreement:
+    """The agreement of the first of these rounds with those after it."""
+    first = window[0]
+    ahead = agreement_by_client(first, reference_planes(window, config, threads), threads)
+    return RoundAgreement(first.number, ahead, first.past_agreement or {}, votes_by_client(first) if with_votes else {})
+
+
 def votes_by_client(pending: PendingRound) -> dict[Client, Row]:
     """How many entries of each layer each signal says something about."""
     return {c: sizes(signal, pending.plane_layout, pending.idle) for c, signal in pending.signals.items()}
@@ -74,6 +102,7 @@ class LayerTotals:
 
     def __init__(self, config: CoAstConfig) -> None:
         self._past_weight, self._every_round_counts = config.past_weight, config.score_rounds == slice(None)
+        self._by_others = config.reference == "others"
         self._by_round: dict[int, dict[Client, NDArray[Any]]] = {}
         self._settled: dict[Client, NDArray[Any]] = {}
 
@@ -94,7 +123,7 @@ class LayerTotals:
         provisional: Iterable[RoundAgreement],
     ) -> LayerCredits:
         """The totals over the counted rounds; `provisional` are rounds that are valued but not final."""
-        number = np.float64 if self._past_weight else np.int64
+        number = np.float64 if self._past_weight or self._by_others else np.int64
         sums = {client: np.zeros((2, len(names)), number) for client in clients}
         by_round = self._by_round | {agreement.number: self._rows(agreement) for agreement in provisional}
         for rows in (self._settled, *(by_round.get(number, {}) for number in counted)):

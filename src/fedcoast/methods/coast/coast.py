@@ -1,21 +1,25 @@
-"""CoAst: a client's round is worth how well it agrees with where the global model moves in the next k rounds.
+"""CoAst: a client's round is worth how well it agrees with where the federation goes in the next k rounds.
 
     ballot   Δ̃_i^t = signs of the largest r of θ_i^t − Θ^{t−1}, tensor by tensor, zero elsewhere
+
+By default ballots are compared with the ballots of the *other* clients in the next round, less a share of their
+agreement with those of the round before: clients that merely repeat the recent direction are discounted. Where clients
+differ in one direction, the end that leads is favoured. `pair_credits` and `stats.client_line` have the formulas.
+
+The paper compares with the global model instead (`reference="movement"`):
+
     movement U^(t,k) = Θ^{t+k} − Θ^t
     credit   p̂_i^t = Σ_h sgn(x_i^t[h]) · sgn(U^(t,k)[h]),  x the `signal`; the default is the ballot
     score    p̂_i = Σ_t p̂_i^t
 
-That is the paper's idea. A client may agree with the coming movement merely by repeating the recent one. So by default
-half of the agreement with the k rounds before t is subtracted, and only the first layer and the head count:
-
-    credit   p̂_i^t − past_weight · Σ_h sgn(x_i^t[h]) · sgn(Θ^{t−1} − Θ^{t−1−k})[h]
-
 Paper: Wu, Zhang, Li, Xu, Zhong, "CoAst: Validation-Free Contribution Assessment for Federated Learning based
 on Cross-Round Valuation", ACM MM 2024, sections 4.2 and 4.3.
-Needs: the clients' uploads and the global models; no validation data, no full participation.
+Needs: the clients' uploads, and for `reference="movement"` the global models; no validation data, and not everyone
+in every round.
 Cost: about one pass over each upload; holds `horizon` rounds, two bits for each parameter and client.
-Deviations: `past_weight` and the choice of layers are ours (docs/default.md has why). The paper contradicts itself on
-what is compared with the movement, on r, and on whether training changes; docs/paper-notes.md has each reading.
+Deviations: the default's comparison with the other clients, `past_weight` and `line_weight` are ours (docs/default.md
+has why). The paper contradicts itself on what is compared with the movement, on r, and on whether training changes;
+docs/paper-notes.md has each reading.
 `CoAst.votes()` is the paper's idea, `CoAst.paper()` its text, `CoAst.research_code()` the public code.
 """
 
@@ -25,16 +29,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from fedcoast.errors import BadSetting, Client
-from fedcoast.kernels.bit_planes import PlaneLayout, Planes, Row
-from fedcoast.kernels.movement import movement_planes
+from fedcoast.errors import BadFile, BadSetting, Client
+from fedcoast.kernels.bit_planes import PlaneLayout, Row
 from fedcoast.kernels.threads import ThreadPool, threads_for
-from fedcoast.kernels.vote_counts import count, majority_sign, tally
+from fedcoast.kernels.vote_counts import tally
 from fedcoast.methods.base import Assessor, Uploads
-from fedcoast.methods.coast.agreement import LayerTotals, RoundAgreement, agreement_by_client, votes_by_client
-from fedcoast.methods.coast.config import CoAstConfig, Resources
+from fedcoast.methods.coast.agreement import (
+    LayerTotals,
+    RoundAgreement,
+    past_agreement,
+    round_agreement,
+    votes_by_client,
+)
+from fedcoast.methods.coast.config import PAPER_OPTIONS, CoAstConfig, Resources
+from fedcoast.methods.coast.pair_credits import PairCredits, PairTable, pair_table
 from fedcoast.methods.coast.pending import PendingRound, PendingStore, PendingWriter
-from fedcoast.methods.coast.signals import SignalExtractor, too_small
+from fedcoast.methods.coast.signals import SignalExtractor, check_ballots_suffice
 from fedcoast.methods.layer_credits import LayerCredits
 from fedcoast.methods.layer_selection import choose
 from fedcoast.methods.ledger import Credits
@@ -50,7 +60,7 @@ PARALLEL_FROM = 1 << 18  # entries of a model from which on starting threads is 
 class CoAst(Assessor):
     """CoAst as a stream: credits for a round become final `horizon` rounds later.
 
-    Options are those of `CoAstConfig`, as keywords or as a configuration: `CoAst(horizon=5, past_weight=1)`,
+    Options are those of `CoAstConfig`, as keywords or as a configuration: `CoAst(horizon=2, keep=0.2)`,
     `CoAst(config)`. What costs resources but changes no score is apart (see `Resources`): `num_threads`, `spill_dir`,
     `memory_limit` and `track_layers`.
     """
@@ -79,17 +89,20 @@ class CoAst(Assessor):
         )
         self.finalized: tuple[RoundAgreement, ...] = ()
         """What made credits final in the last observed round: at most one."""
+        self.pair_tables: tuple[PairTable, ...] = ()
+        """What the last observed round's ballots were compared with, where ballots are compared with ballots."""
         self._num_threads = threads_for(num_threads)
         self._store = PendingStore(memory_limit, spill_dir)
         self._waiting: list[PendingRound] = []
         self._previous: PendingRound | None = None  # the round before those, or the first start, for its reference only
         self._extractor: SignalExtractor | None = None
         self._layer_totals = LayerTotals(self.config) if track_layers else None
+        self._pairs = PairCredits(self.config.horizon, self.config.past_weight, track_layers)
 
     @classmethod
     def votes(cls, **changes: Any) -> Self:
         """The paper's idea and no more: a client's votes against where the model goes next, in all layers."""
-        return cls(**{"past_weight": 0, "layers": "all", **changes})
+        return cls(**{**PAPER_OPTIONS, **changes})
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
@@ -126,10 +139,65 @@ class CoAst(Assessor):
         if self._schema is None and self.config.layers == "first+head" and not schema.ordered:
             _log.warning("The layers of this model have no order, so first and head are unknown: all layers count")
         if round.ballot_keep is not None:
-            self._check_ballots_suffice(round, chosen)
+            check_ballots_suffice(round, chosen, self.config)
         layout = PlaneLayout(tuple(entry.size for entry in chosen))
         start = [arithmetic(array) for array in _pick(round.read_start(schema), chosen)]
+        if self.config.reference == "others":
+            return self._compare_with_others(round, layout, start, chosen, uploads)
         end = [arithmetic(array) for array in _pick(round.read_end(schema), chosen)]
+        return self._compare_with_reference(round, layout, start, end, chosen, uploads)
+
+    def _compare_with_others(
+        self,
+        round: Round,
+        layout: PlaneLayout,
+        start: Sequence[Array],
+        chosen: Sequence[LayerSpec],
+        uploads: Uploads,
+    ) -> Credits:
+        with self._store.writer(round.number, layout, len(round.clients), [], self._in_store) as writer:
+            newest = self._signals(writer, start, [], chosen, uploads)
+            newest = newest.replace(answered=len(round.clients) + len(round.quarantined))
+            votes = sum(self._extractor.votes) if self._extractor is not None else 0
+            pairs = self._pairs.with_round(round.number, newest.signals, len(layout.sizes))
+            with self._thread_pool(layout) as threads:
+                lags = range(len(self._waiting), 0, -1)
+                tables = [
+                    pair_table(one, newest, lag, votes, threads) for lag, one in zip(lags, self._waiting, strict=True)
+                ]
+            for table in tables:
+                pairs = pairs.with_table(table)
+        waiting = [*self._waiting, newest]
+        done, waiting = waiting[: -self.config.horizon], waiting[-self.config.horizon :]
+        credits = {one.number: pairs.credits(one.number) for one in done}
+        self.finalized = tuple(self._by_layer_of(one, pairs) for one in done)
+        for one in done:
+            pairs = pairs.without(one.number)
+            self._store.drop(one)
+        self._waiting, self._pairs, self.pair_tables = waiting, pairs, tuple(tables)
+        self._count_layers()
+        return credits
+
+    def _by_layer_of(self, one: PendingRound, pairs: PairCredits) -> RoundAgreement:
+        """The credits of a round by layer, where layers are tracked; the past is subtracted already."""
+        if self._layer_totals is None:
+            return RoundAgreement(one.number, {}, {}, {})
+        return RoundAgreement(one.number, pairs.layers(one.number), {}, votes_by_client(one))
+
+    def _count_layers(self) -> None:
+        if self._layer_totals is not None:
+            for agreement in self.finalized:
+                self._layer_totals.add(agreement)
+
+    def _compare_with_reference(
+        self,
+        round: Round,
+        layout: PlaneLayout,
+        start: Sequence[Array],
+        end: Sequence[Array],
+        chosen: Sequence[LayerSpec],
+        uploads: Uploads,
+    ) -> Credits:
         by_votes = self.config.reference == "votes"
         reference = [tally(layout.words, len(round.clients))] if by_votes else end
         with self._store.writer(round.number, layout, len(round.clients), reference, self._in_store) as writer:
@@ -137,7 +205,7 @@ class CoAst(Assessor):
             newest = newest.replace(past_agreement=self._past_agreement(newest))
             waiting = [*self._waiting, newest]
             finalized = (self._agreement(waiting),) if len(waiting) > self.config.horizon else ()
-            previous = self._previous or (self._keep_start(newest, start) if self._needs_previous else None)
+            previous = self._previous or (self._store.keep_model(newest, start) if self._needs_previous else None)
         done, waiting = waiting[: len(finalized)], waiting[len(finalized) :]
         if previous is not None and done:  # the valued round becomes the previous one
             previous, done = done[0].reference_alone(), [previous]
@@ -146,9 +214,7 @@ class CoAst(Assessor):
         self._previous, self._waiting, self.finalized = previous, waiting, finalized
         for one in done:
             self._store.drop(one)
-        if self._layer_totals is not None:
-            for agreement in finalized:
-                self._layer_totals.add(agreement)
+        self._count_layers()
         return {agreement.number: agreement.credits(self.config.past_weight) for agreement in finalized}
 
     @property
@@ -159,12 +225,6 @@ class CoAst(Assessor):
     def _needs_previous(self) -> bool:
         return self.config.past_weight > 0 and self.config.reference == "movement"
 
-    def _keep_start(self, first: PendingRound, start: Sequence[Array]) -> PendingRound:
-        """The model before the first round, as if a round without clients had ended there."""
-        with self._store.writer(first.number, first.plane_layout, 0, start, [first]) as writer:
-            kept = writer.finish(None, start)
-        return kept if kept.spill_file is not None else kept.replace(reference=copied(start))
-
     def _signals(
         self,
         writer: PendingWriter,
@@ -174,37 +234,19 @@ class CoAst(Assessor):
         uploads: Uploads,
     ) -> PendingRound:
         """The signals of all clients; a `reference` of votes is counted here."""
-        config, layout = self.config, writer.plane_layout
+        layout = writer.plane_layout
         if self._extractor is None or self._extractor.plane_layout != layout:
-            self._extractor = SignalExtractor(layout, config)
-        extractor = self._extractor.for_round(start)
-        votes = reference[0] if config.reference == "votes" else None
-        needs_ballot = votes is not None or config.signal in ("ballot", "pruned")
+            self._extractor = SignalExtractor(layout, self.config)
+        votes = reference[0] if self.config.reference == "votes" else None
+        models = ((client, [arithmetic(array) for array in _pick(model, chosen)]) for client, model in uploads)
         with self._thread_pool(layout) as threads:
-            for client, model in uploads:
-                local = [arithmetic(array) for array in _pick(model, chosen)]
-                ballot = extractor.ballot(local, threads) if needs_ballot else None
-                writer.add(client, extractor.signal(local, ballot, threads))
-                if votes is not None and ballot is not None:
-                    count(votes, ballot)
-                del model, local  # before the next one is loaded
-        return writer.finish(extractor.idle if config.baseline == "idle" else None, reference)
+            signals = self._extractor.for_round(start)
+            for client, signal in signals.of(models, threads, votes):
+                writer.add(client, signal)
+        return writer.finish(signals.idle if self.config.baseline == "idle" else None, reference)
 
     def _thread_pool(self, layout: PlaneLayout) -> ThreadPool:
         return ThreadPool(self._num_threads if sum(layout.sizes) >= PARALLEL_FROM else 1)
-
-    def _check_ballots_suffice(self, round: Round, chosen: Sequence[LayerSpec]) -> None:
-        config = self.config
-        whole = config.signal not in ("ballot", "pruned") or round.ballot_keep != config.keep
-        sizes = config.signal == "pruned" and config.step == "avg"
-        raw = config.tiny_layers == "raw" and any(too_small(entry.size, config.keep) for entry in chosen)
-        if whole or sizes or raw:
-            raise BadSetting(
-                f"round {round.number} holds ballots of keep={round.ballot_keep} only; CoAst with keep={config.keep},"
-                f" signal={config.signal!r}, step={config.step!r}, tiny_layers={config.tiny_layers!r} needs"
-                f" the whole uploads. Use keep={round.ballot_keep}, signal 'ballot' or 'pruned', a step that is a"
-                " number and tiny_layers 'one'"
-            )
 
     def _past_agreement(self, newest: PendingRound) -> dict[Client, Row] | None:
         """How well each signal agrees with the rounds before, if there are enough of them."""
@@ -212,32 +254,29 @@ class CoAst(Assessor):
             return None
         first = self._previous or newest  # the votes of the first round of a window do not count
         with self._thread_pool(newest.plane_layout) as threads:
-            return agreement_by_client(newest, self._reference([first, *self._waiting], threads), threads)
+            return past_agreement(newest, [first, *self._waiting], self.config, threads)
 
     def _agreement(self, window: Sequence[PendingRound]) -> RoundAgreement:
-        """The agreement of the first of these rounds with those after it."""
-        first = window[0]
-        with self._thread_pool(first.plane_layout) as threads:
-            ahead = agreement_by_client(first, self._reference(window, threads), threads)
-        votes = {} if self._layer_totals is None else votes_by_client(first)
-        return RoundAgreement(first.number, ahead, first.past_agreement or {}, votes)
-
-    def _reference(self, window: Sequence[PendingRound], threads: ThreadPool) -> Planes:
-        """Which way every entry went after the first of these rounds."""
-        if self.config.reference == "votes":
-            return majority_sign([one.votes for one in window[1:]])
-        extents, tolerance = [one.extent for one in window], self.config.ulp_tolerance
-        return movement_planes([one.reference for one in window], tolerance, window[0].plane_layout, threads, extents)
+        with self._thread_pool(window[0].plane_layout) as threads:
+            return round_agreement(window, self.config, threads, with_votes=self._layer_totals is not None)
 
     def provisional(self) -> tuple[RoundAgreement, ...]:
         """The agreement of rounds that are valued with an incomplete future; none unless the options say so."""
         if self.config.incomplete_rounds == "drop":
             return ()
+        if self.config.reference == "others":
+            return tuple(self._by_layer_of(one, self._pairs) for one in self._waiting[:-1])
         return tuple(self._agreement(self._waiting[place:]) for place in range(len(self._waiting) - 1))
 
     def _credits(self) -> Credits:
         weight = self.config.past_weight
-        return super()._credits() | {agreement.number: agreement.credits(weight) for agreement in self.provisional()}
+        provisional = self.provisional()
+        if self.config.reference == "others":
+            return super()._credits() | {one.number: self._pairs.credits(one.number) for one in provisional}
+        return super()._credits() | {one.number: one.credits(weight) for one in provisional}
+
+    def _factors(self) -> dict[Client, float]:
+        return self._pairs.factors(self.config.line_weight)
 
     def _counted_rounds(self, valued: tuple[int, ...]) -> tuple[int, ...] | None:
         return self.config.counted(valued)
@@ -254,19 +293,29 @@ class CoAst(Assessor):
         counted = self.config.counted(valued)
         return self._layer_totals.credits(
             names, self._ledger.clients, valued if counted is None else counted, provisional
-        )
+        ).scaled(self._factors())
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         facts, arrays = self._store.state(self._in_store)
-        return {**facts, "before": self._previous is not None}, arrays
+        facts["before"] = self._previous is not None
+        if self.config.reference == "others":
+            facts["pairs"], pairs = self._pairs.state()
+            arrays |= pairs
+        return facts, arrays
 
     def _saved(self) -> None:
         self._store.saved(self._in_store)
 
     def _restore(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
+        others = self.config.reference == "others"
+        pairs = PairCredits(self.config.horizon, self.config.past_weight, self.resources.track_layers)
         rounds = self._store.restore(facts, arrays)
+        layers = len(rounds[0].plane_layout.sizes) if rounds else 0
+        pairs = pairs.restored(facts["pairs"], arrays, layers) if others else pairs
+        if not others and any(not one.reference for one in rounds):
+            raise BadFile("the state holds neither models nor votes to compare with; it was altered")
         self._previous, self._waiting = (rounds[0], rounds[1:]) if facts["before"] else (None, rounds)
-        self.finalized = ()
+        self._pairs, self.finalized, self.pair_tables = pairs, (), ()
         self._layer_totals = None if self._layer_totals is None else LayerTotals(self.config)
 
 

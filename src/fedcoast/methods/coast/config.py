@@ -13,7 +13,7 @@ from fedcoast.methods.options import MethodConfig, option
 from fedcoast.rounds.round import Policy
 
 Signal = Literal["ballot", "pruned", "parameters", "update"]
-Reference = Literal["movement", "votes"]
+Reference = Literal["others", "movement", "votes"]
 Baseline = Literal["idle", "none"]
 IncompleteRounds = Literal["drop", "truncate"]
 TinyLayers = Literal["one", "none", "raw"]
@@ -50,13 +50,17 @@ class CoAstConfig(MethodConfig):
         from_text=_step_from_text,
     )
     horizon: int = option(
-        2, "Number of later rounds that a credit needs.", "The paper's k. Rounds are counted as they are observed."
+        1, "Number of later rounds that a credit needs.", "The paper's k. Rounds are counted as they are observed."
     )
     past_weight: float = option(
-        0.5,
+        0.42,
         "Share of the agreement with earlier rounds that is subtracted.",
-        "0 to 1. Clients that merely repeat the recent direction are discounted. The first `horizon` rounds have no"
-        " complete past, and nothing is subtracted from them.",
+        "0 to 1. Clients that merely repeat the recent direction are discounted.",
+    )
+    line_weight: float = option(
+        7.0,
+        "How strongly the leading end is favoured where clients differ in one direction; 0: not at all.",
+        'Credits are multiplied by a factor for each client, with reference "others" only.',
     )
     signal: Signal = option(
         "ballot",
@@ -65,9 +69,10 @@ class CoAstConfig(MethodConfig):
         " (sign of the raw update).",
     )
     reference: Reference = option(
-        "movement",
+        "others",
         "What the signal is compared with.",
-        '"movement" (where the global model went) or "votes" (the majority of the ballots of the coming rounds).',
+        '"others" (the ballots of the other clients in the coming rounds), "movement" (where the global model went) or'
+        ' "votes" (the majority of the ballots of the coming rounds).',
     )
     baseline: Baseline = option(
         "idle",
@@ -76,7 +81,7 @@ class CoAstConfig(MethodConfig):
         ' "none" is the plain sum. It changes the signals "pruned" and "parameters" only.',
     )
     layers: Layers = option(
-        "first+head",
+        "all",
         "Layers that count: all, head, first+head, or patterns such as 'fc.*,conv1.*'.",
         'In Python also a list of patterns, or a function of the name. "first+head" is the first layer and the'
         " classifier head.",
@@ -121,6 +126,11 @@ class CoAstConfig(MethodConfig):
         _check_rounds(self.score_rounds)
         if self.tiny_layers == "raw" and self.reference == "votes":
             raise BadSetting('tiny_layers="raw" has no votes to count; use reference="movement"')
+        if self.reference == "others" and self.signal not in ("ballot", "update"):
+            raise BadSetting(
+                'reference="others" compares ballots with ballots, or the signs of whole updates (signal="update");'
+                f' got signal={self.signal!r}; use reference="movement"'
+            )
 
     @property
     def dependence_span(self) -> int:  # the future of one round may be the past of another
@@ -131,14 +141,19 @@ class CoAstConfig(MethodConfig):
         return self.baseline == "idle" or self.signal in ("ballot", "update")
 
     def score_meaning(self) -> str:
-        return explanation.score_meaning(self.past_weight)
+        return explanation.score_meaning(self.reference, self.past_weight)
 
     def explanation(self) -> tuple[str, ...]:
-        return explanation.explanation(self.horizon, self.past_weight)
+        return explanation.explanation(self.reference, self.horizon, self.past_weight)
 
     def counted(self, rounds: tuple[int, ...]) -> tuple[int, ...] | None:
         return None if self.score_rounds == slice(None) else rounds[self.score_rounds]
 
+
+PAPER_OPTIONS: dict[str, Any] = {
+    "reference": "movement", "horizon": 2, "past_weight": 0, "line_weight": 0, "layers": "all"
+}  # fmt: skip
+"""The paper's idea and no more."""
 
 CoAstConfig.__doc__ = f"The options of CoAst.\n\n{CoAstConfig.described()}"
 
@@ -171,6 +186,11 @@ def _check_numbers(config: CoAstConfig) -> None:
         raise BadSetting(
             "past_weight must lie in [0, 1], the share of the agreement with earlier rounds that is subtracted;"
             f" got {past_weight!r}"
+        )
+    if not is_number(config.line_weight) or not 0 <= config.line_weight <= 100:
+        raise BadSetting(
+            "line_weight must lie in [0, 100], how strongly the leading end of a line of clients is favoured;"
+            f" got {config.line_weight!r}"
         )
     if not is_number(config.ulp_tolerance) or config.ulp_tolerance < 0:
         raise BadSetting(f"ulp_tolerance must be a number of at least 0; got {config.ulp_tolerance!r}")

@@ -16,7 +16,7 @@ from fedcoast.errors import BadFile, BadSetting, Client
 from fedcoast.kernels.bit_planes import PlaneLayout, Planes, Row
 from fedcoast.kernels.movement import extent
 from fedcoast.kernels.vote_counts import Tally
-from fedcoast.rounds.arrays import Array
+from fedcoast.rounds.arrays import Array, copied
 from fedcoast.rounds.clients import client_from_json, client_to_json
 from fedcoast.storage.limits import bytes_in
 from fedcoast.storage.spill import SpillDir, SpillFile
@@ -30,9 +30,10 @@ class PendingRound:
 
     signals         what each client's upload says of every entry
     idle            what an idle client's would say, where it is subtracted
-    reference       Θ^t by layer, or the round's vote counts
+    reference       Θ^t by layer, or the round's vote counts; empty where ballots are compared with ballots
     spill_file      where all of these lie, if not in memory
     past_agreement  the agreement of each signal with the rounds before, by layer, where there are enough of them
+    answered        how many clients answered, usably or not
     """
 
     number: int
@@ -42,6 +43,7 @@ class PendingRound:
     reference: list[Array]
     spill_file: SpillFile | None = None
     past_agreement: dict[Client, Row] | None = None
+    answered: int = 0
 
     @property
     def votes(self) -> Tally:
@@ -136,6 +138,12 @@ class PendingStore:
         spill_file = None if fits or self._spill_dir is None else self._spill_dir.begin(number)
         return PendingWriter(number, plane_layout, spill_file)
 
+    def keep_model(self, first: PendingRound, start: Sequence[Array]) -> PendingRound:
+        """The model before the first round, as if a round without clients had ended there."""
+        with self.writer(first.number, first.plane_layout, 0, start, [first]) as writer:
+            before = writer.finish(None, start)
+        return before if before.spill_file is not None else before.replace(reference=copied(start))
+
     def drop(self, held: PendingRound) -> None:
         if held.spill_file is not None:
             held.spill_file.drop()
@@ -153,6 +161,7 @@ class PendingStore:
                 "trace": len(one.reference),
                 "followed": one.past_agreement is not None,
                 "sheaf": None,
+                "answered": one.answered,
             }
             pending.append(facts)
             if one.past_agreement is not None:
@@ -202,6 +211,7 @@ class PendingStore:
                 pending_round = pending_round.replace(
                     past_agreement=dict(zip(clients, arrays[f"{place}.followed"], strict=True))
                 )
+            pending_round = pending_round.replace(answered=int(one.get("answered", 0)))  # absent in earlier states
             _check(pending_round)
             held.append(pending_round)
         if self._spill_dir is not None:
@@ -236,5 +246,5 @@ def _check(held: PendingRound) -> None:
             )
     models = tuple(array.size for array in held.reference) == held.plane_layout.sizes
     votes = len(held.reference) == 1 and held.votes.ndim == 3 and held.votes.shape[::2] == (2, held.plane_layout.words)
-    if not models and not votes:
+    if held.reference and not models and not votes:
         raise BadFile(f"round {held.number} of the state holds neither a model nor votes; it was altered")

@@ -4,16 +4,20 @@ What an idle client would say, the signs of the start, is the same for everyone.
 instead of being subtracted from each signal, which would then need more than two bits. Agreement is additive.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from fedcoast.errors import BadSetting, Client
 from fedcoast.kernels.aggregation import mean_size
 from fedcoast.kernels.ballot_encoder import BallotEncoder
 from fedcoast.kernels.ballots import Floats, kept
 from fedcoast.kernels.bit_planes import PlaneLayout, Planes, signs_of
 from fedcoast.kernels.threads import ThreadPool
+from fedcoast.kernels.vote_counts import Tally, count
 from fedcoast.methods.coast.config import CoAstConfig
+from fedcoast.rounds.round import Round
+from fedcoast.rounds.schema import LayerSpec
 
 
 class SignalExtractor:
@@ -24,11 +28,11 @@ class SignalExtractor:
         self.plane_layout, self.signal, self.step = plane_layout, config.signal, config.step
         tiny = [too_small(size, keep) for size in plane_layout.sizes]
         self.raw = [place for place, alone in enumerate(tiny) if alone and small == "raw"]
-        votes = [
+        self.votes = [
             (size if small == "raw" else int(small == "one")) if alone else kept(size, keep)
             for size, alone in zip(plane_layout.sizes, tiny, strict=True)
         ]
-        self.ballots = BallotEncoder(plane_layout, votes)
+        self.ballots = BallotEncoder(plane_layout, self.votes)
         self.updates = BallotEncoder(plane_layout, plane_layout.sizes)
 
     def for_round(self, start: Sequence[Floats]) -> "RoundSignals":
@@ -46,6 +50,18 @@ class RoundSignals:
             if extractor.signal != "pruned" or extractor.step == "avg"
             else self._steps([extractor.step] * len(start))
         )
+
+    def of(
+        self, models: Iterable[tuple[Client, Sequence[Floats]]], threads: ThreadPool, votes: Tally | None
+    ) -> Iterator[tuple[Client, Planes]]:
+        """The signal of each upload, one at a time; ballots are added to `votes`, if given."""
+        needs_ballot = votes is not None or self._extractor.signal in ("ballot", "pruned")
+        for client, local in models:
+            ballot = self.ballot(local, threads) if needs_ballot else None
+            yield client, self.signal(local, ballot, threads)
+            if votes is not None and ballot is not None:
+                count(votes, ballot)
+            del local  # before the next one is loaded
 
     def ballot(self, local: Sequence[Floats], threads: ThreadPool) -> Planes:
         return self._extractor.ballots.cast(self._start, local, threads)
@@ -89,6 +105,20 @@ def _voting(start: Floats, local: Floats, ballot: Planes) -> Floats:
     places = np.flatnonzero(np.unpackbits((ballot[0] | ballot[1]).view(np.uint8), count=start.size, bitorder="little"))
     with np.errstate(over="ignore"):
         return np.asarray(local.reshape(-1)[places] - start.reshape(-1)[places])
+
+
+def check_ballots_suffice(fl_round: Round, chosen: Sequence[LayerSpec], config: CoAstConfig) -> None:
+    """Refuse a round of ballots where the options need whole uploads."""
+    whole = config.signal not in ("ballot", "pruned") or fl_round.ballot_keep != config.keep
+    sizes = config.signal == "pruned" and config.step == "avg"
+    raw = config.tiny_layers == "raw" and any(too_small(entry.size, config.keep) for entry in chosen)
+    if whole or sizes or raw:
+        raise BadSetting(
+            f"round {fl_round.number} holds ballots of keep={fl_round.ballot_keep} only; CoAst with"
+            f" keep={config.keep}, signal={config.signal!r}, step={config.step!r}, tiny_layers={config.tiny_layers!r}"
+            f" needs the whole uploads. Use keep={fl_round.ballot_keep}, signal 'ballot' or 'pruned', a step that is a"
+            " number and tiny_layers 'one'"
+        )
 
 
 def too_small(size: int, keep: float) -> bool:

@@ -1,0 +1,126 @@
+"""Clients that lie along a line: found from how well each agrees with each other, and what their place on it says.
+
+    A[i, j]   how well client i agrees with where client j goes next, mean over the rounds; self left out
+    S         the symmetric part of A
+    q         the factor that fits S[i, j] ≈ q_i · q_j best: what all clients share
+    R         S − q qᵀ: what is left. Neighbours on a line agree more than q says, its two ends less
+    x         the leading eigenvector of R, centred: the client's place on the line
+    misfit    Σ R² / Σ S²: how much of the agreement the line explains
+
+Agreement alone ranks clients that differ in how clearly they show one direction. Where they differ in the direction
+itself (sharp and blurred images), it favours whoever is in the middle. The line tells them apart, and whichever end
+agrees more with the others' next rounds than with their last ones is the better end.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+STEPS = 200  # of the fit of q, which converges geometrically
+
+
+@dataclass(frozen=True)
+class AgreementSums:
+    """Sums over rounds: weighted agreement of client i with client j's next ballots, and the weights."""
+
+    weighted: Floats
+    weights: Floats
+
+    def __add__(self, other: "AgreementSums") -> "AgreementSums":
+        return AgreementSums(self.weighted + other.weighted, self.weights + other.weights)
+
+    @property
+    def mean(self) -> Floats:
+        """A; NaN for pairs that were never compared."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found: Floats = np.where(self.weights > 0, self.weighted / self.weights, np.nan)
+        return found
+
+
+def line_factors(halves: Sequence[AgreementSums], past_weight: float, line_weight: float) -> Floats:
+    """What each client's credits are multiplied by: above 1 towards the better end of the line, 1 where there is none.
+
+    `halves` are the sums of every other round and of the rest: only a misfit that shows in both halves alike counts,
+    so that luck does not make a line.
+    """
+    total = halves[0] + halves[1]
+    factors = np.ones(len(total.weights))
+    active = np.flatnonzero((total.weighted != 0).any(axis=0) | (total.weighted != 0).any(axis=1))
+    among = np.ix_(active, active)  # an idle client agrees with nobody, and has no place on a line
+    halves = [AgreementSums(half.weighted[among], half.weights[among]) for half in halves]
+    total = halves[0] + halves[1]
+    place, misfit = _line(halves, total)
+    if misfit <= 0:
+        return factors
+    agreement = total.mean
+    net = _row_means(agreement) - past_weight * _row_means(agreement.T)
+    better = np.sign(place @ net)
+    factors[active] = np.exp(line_weight * misfit * better * place)
+    return factors
+
+
+def _line(halves: Sequence[AgreementSums], total: AgreementSums) -> tuple[Floats, float]:
+    """The place of each client on the line, with a standard deviation of 1, and the misfit; 0 where there is no line.
+
+    Three clients fit one factor exactly, so that they have no line.
+    """
+    nowhere = np.zeros(len(total.weights)), 0.0
+    if len(total.weights) < 4:
+        return nowhere
+    symmetric, known = _symmetric(total.mean)
+    if not known.any() or symmetric[known].mean() <= 0:
+        return nowhere
+    left = _residual(symmetric, known)
+    place = np.linalg.eigh(left)[1][:, -1]
+    place = place - place.mean()
+    size = float(np.sqrt((place**2).mean()))
+    parts = [_symmetric(half.mean) for half in halves]
+    known = parts[0][1] & parts[1][1]
+    if size == 0 or not known.any() or any(part[known].mean() <= 0 for part, _ in parts):
+        return nowhere
+    one, other = (_residual(part, known) for part, _ in parts)
+    misfit = float((one * other)[known].sum() / (parts[0][0] * parts[1][0])[known].sum())
+    return place / size, misfit
+
+
+def _symmetric(agreement: Floats) -> tuple[Floats, NDArray[np.bool]]:
+    """The mean of A[i, j] and A[j, i], and where it is known; zero where it is not, and for a client with itself."""
+    stacked = np.stack([agreement, agreement.T])
+    counted = (~np.isnan(stacked)).sum(axis=0)
+    np.fill_diagonal(counted, 0)
+    known = counted > 0
+    return np.where(known, np.nan_to_num(stacked).sum(axis=0) / np.maximum(counted, 1), 0.0), known
+
+
+def _residual(symmetric: Floats, known: NDArray[np.bool]) -> Floats:
+    """R: what one shared factor leaves, zero where nothing is known."""
+    factor = shared_factor(symmetric, known)
+    return np.where(known, symmetric - np.outer(factor, factor), 0.0)
+
+
+def shared_factor(symmetric: Floats, known: NDArray[np.bool]) -> Floats:
+    """The q of the best fit S[i, j] ≈ q_i · q_j over the known pairs, by damped fixed-point steps.
+
+    >>> q = np.array([3.0, 2.0, 1.0, 0.5])
+    >>> others = ~np.eye(4, dtype=bool)
+    >>> shared_factor(np.where(others, np.outer(q, q), 0), others).round(6).tolist()
+    [3.0, 2.0, 1.0, 0.5]
+    """
+    pairs = np.where(known, symmetric, 0.0)
+    factor = np.full(len(pairs), np.sqrt(max(float(pairs[known].mean()), 0.0)))
+    for _ in range(STEPS):
+        squares = known @ (factor * factor)
+        wanted = np.divide(pairs @ factor, squares, out=factor.copy(), where=squares > 0)
+        factor = (factor + wanted) / 2
+    return factor
+
+
+def _row_means(agreement: Floats) -> Floats:
+    others = ~np.isnan(agreement)
+    np.fill_diagonal(others, False)
+    means: Floats = np.where(others, np.nan_to_num(agreement), 0).sum(axis=1) / np.maximum(others.sum(axis=1), 1)
+    return means
