@@ -205,7 +205,7 @@ def test_pending_rounds_are_explained_and_not_called_unfinished():
     assessor = CoAst()
     for fl_round in federation(rounds=12):
         assessor.observe(fl_round)
-    assert "have no score: a score needs later rounds." in words(build_report(assessor.assessment()))
+    assert "no score: a score needs later rounds." in words(build_report(assessor.assessment()))
 
 
 def test_blind_spots_are_said_where_they_matter():

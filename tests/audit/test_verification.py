@@ -182,6 +182,9 @@ def test_a_ledger_with_another_credit_is_found(run):
     assert "says ledger.credits[0]" in finding.what
 
 
+MOVEMENT = {"reference": "movement", "keep": 0.3, "horizon": 2, "past_weight": 0.5}  # holds models too
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -196,9 +199,7 @@ def test_a_ledger_with_another_credit_is_found(run):
 def test_a_ledger_whose_rounds_were_spilled_is_as_true_as_one_without(run, tmp_path, options):
     spilled = set()
     for memory in range(0, 1500, 300):  # all of the rounds, or some of them
-        assessor = CoAst(
-            **{"keep": 0.3, "horizon": 2, **options}, spill_dir=tmp_path / str(memory), memory_limit=memory
-        )
+        assessor = CoAst(**{**MOVEMENT, **options}, spill_dir=tmp_path / str(memory), memory_limit=memory)
         show(assessor, replay(run))
         assessor.save(run / "coast.state")
         _, state = read_tensors(run / "coast.state")
@@ -228,7 +229,7 @@ def test_a_ledger_whose_rounds_were_spilled_is_as_true_as_one_without(run, tmp_p
     ],
 )
 def test_a_forged_ledger_is_found_although_its_rounds_were_spilled(run, tmp_path, forge, said):
-    assessor = CoAst(keep=0.3, horizon=2, spill_dir=tmp_path / "spilled")
+    assessor = CoAst(**MOVEMENT, spill_dir=tmp_path / "spilled")
     show(assessor, replay(run))
     assessor.save(run / "coast.state")
     arrays, state = read_tensors(run / "coast.state")
@@ -239,7 +240,7 @@ def test_a_forged_ledger_is_found_although_its_rounds_were_spilled(run, tmp_path
 
 
 def test_a_spilled_ledger_with_another_array_is_found(run, tmp_path):
-    assessor = CoAst(keep=0.3, horizon=2, spill_dir=tmp_path / "spilled")
+    assessor = CoAst(**MOVEMENT, spill_dir=tmp_path / "spilled")
     show(assessor, replay(run))
     assessor.save(run / "coast.state")
     arrays, state = read_tensors(run / "coast.state")

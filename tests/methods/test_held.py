@@ -51,7 +51,12 @@ def test_how_many_threads_there_are_makes_no_difference(monkeypatch):
     monkeypatch.setattr(intake, "WORTHWHILE", 1)
     monkeypatch.setattr(intake, "SHARED", 64)
     rounds = federation(seed=3, rounds=4, layers={"w": (90, 40), "b": (40,), "x": (1, 1)})
-    for settings in ({}, {"reference": "others"}, {"reference": "votes", "signal": "update"}, {"signal": "pruned", "step": "avg"}):
+    for settings in (
+        {},
+        {"reference": "others"},
+        {"reference": "votes", "signal": "update"},
+        {"signal": "pruned", "step": "avg"},
+    ):
         one, two = (show(by_movement(**settings, num_threads=threads), rounds) for threads in (1, 2))
         assert one == two
         assert any(one.scores.values())

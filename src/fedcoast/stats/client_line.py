@@ -5,13 +5,14 @@
     q         the factor that fits S[i, j] ≈ q_i · q_j best: what all clients share
     R         S − q qᵀ: what is left. Neighbours on a line agree more than q says, its two ends less
     x         the leading eigenvector of R, centred: the client's place on the line
-    misfit    Σ R² / Σ S²: how much of the agreement the line explains
+    misfit    Σ R² / Σ S²: how much of the agreement the line explains, as far as two halves of the rounds show it alike
 
 Agreement alone ranks clients that differ in how clearly they show one direction. Where they differ in the direction
 itself (sharp and blurred images), it favours whoever is in the middle. The line tells them apart, and whichever end
 agrees more with the others' next rounds than with their last ones is the better end.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+LARGEST_FACTOR = 8.0  # and its inverse the smallest: an odd client alone must not decide everybody's score
 STEPS = 200  # of the fit of q, which converges geometrically
 
 
@@ -59,7 +61,8 @@ def line_factors(halves: Sequence[AgreementSums], past_weight: float, line_weigh
     agreement = total.mean
     net = _row_means(agreement) - past_weight * _row_means(agreement.T)
     better = np.sign(place @ net)
-    factors[active] = np.exp(line_weight * misfit * better * place)
+    most = math.log(LARGEST_FACTOR)
+    factors[active] = np.exp(np.clip(line_weight * misfit * better * place, -most, most))
     return factors
 
 
@@ -83,8 +86,8 @@ def _line(halves: Sequence[AgreementSums], total: AgreementSums) -> tuple[Floats
     if size == 0 or not known.any() or any(part[known].mean() <= 0 for part, _ in parts):
         return nowhere
     one, other = (_residual(part, known) for part, _ in parts)
-    misfit = float((one * other)[known].sum() / (parts[0][0] * parts[1][0])[known].sum())
-    return place / size, misfit
+    sizes = [float((part[known] ** 2).sum()) for part, _ in parts]
+    return place / size, float((one * other)[known].sum()) / math.sqrt(sizes[0] * sizes[1])
 
 
 def _symmetric(agreement: Floats) -> tuple[Floats, NDArray[np.bool]]:

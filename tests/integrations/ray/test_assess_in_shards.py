@@ -69,7 +69,7 @@ def test_any_run_in_any_pieces_has_the_same_assessment(tmp_path_factory, rounds,
     assert in_pieces(run, CoAst(**settings), pieces) == show(CoAst(**settings), replay(run))
 
 
-@pytest.mark.parametrize("drift", ["movement", "votes"])
+@pytest.mark.parametrize("drift", ["others", "movement", "votes"])
 @pytest.mark.parametrize("layers", ["all", "head", "hidden.*"])
 @pytest.mark.parametrize("pieces", [1, 4, 30])
 def test_a_client_bad_in_one_layer_is_out_of_the_round_in_all(tmp_path, drift, layers, pieces):
@@ -135,7 +135,9 @@ def quietly(numbered):
         logging.disable(logging.NOTSET)
 
 
-@pytest.mark.parametrize("settings", [{}, {"incomplete_rounds": "truncate", "horizon": 3}, {"signal": "pruned"}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"incomplete_rounds": "truncate", "horizon": 3}, {"signal": "pruned", "reference": "movement"}]
+)
 def test_ballots_alone_are_shared_out_too(tmp_path, settings):
     run = record(tmp_path / "run", ROUNDS, ballot_keep=0.25)
     coast, same = (CoAst(keep=0.25, **settings) for _ in range(2))
@@ -209,7 +211,7 @@ def test_a_shard_reads_the_layers_it_needs_and_no_uploads_of_the_future(tmp_path
     run = record(tmp_path / "run", ROUNDS)
     tasks = []
     with pytest.raises(KeyError):  # nobody works, so nothing comes of it
-        assess_in_shards(run, CoAst(horizon=1), 12, lambda given: iter(tasks.extend(given) or ()))
+        assess_in_shards(run, CoAst(horizon=1, reference="movement"), 12, lambda given: iter(tasks.extend(given) or ()))
     first = next(task for task in tasks if task.shard.future)
     read.clear()
     score_shard(first)

@@ -142,9 +142,9 @@ class CoAst(Assessor):
             check_ballots_suffice(round, chosen, self.config)
         layout = PlaneLayout(tuple(entry.size for entry in chosen))
         start = [arithmetic(array) for array in _pick(round.read_start(schema), chosen)]
-        if self.config.reference == "others":
-            return self._compare_with_others(round, layout, start, chosen, uploads)
         end = [arithmetic(array) for array in _pick(round.read_end(schema), chosen)]
+        if self.config.reference == "others":  # the model after was read to refuse a round that is not whole
+            return self._compare_with_others(round, layout, start, chosen, uploads)
         return self._compare_with_reference(round, layout, start, end, chosen, uploads)
 
     def _compare_with_others(
