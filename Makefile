@@ -27,21 +27,8 @@ test: install  ## the tests
 test-all: install  ## the tests, slow ones included
 	$(BIN)/python -m pytest -n auto --dist loadfile -m ''
 
-# Flower's oldest supported, pinned and newest version, each in an environment of its own. Left free, its packages send
-# pip into long searches: the pins help the newer two, and the oldest has bounds of its own.
-FLOWERS := 1.26.1 1.41.0 1.42.0
-
-test-flower:  ## the Flower tests with its oldest, pinned and newest version
-	mkdir -p .venvs
-	grep -vE '^(flwr|certifi)==' constraints.txt > .venvs/pins.txt
-	set -e; for version in $(FLOWERS); do \
-	  place=.venvs/flower-$$version; \
-	  pins=$$(test $$version = $(firstword $(FLOWERS)) || echo --constraint .venvs/pins.txt); \
-	  test -x $$place/bin/python || $(PYTHON) -m venv $$place; \
-	  $$place/bin/python -m pip install --quiet $$pins --editable '.[tensorboard]' "flwr[simulation]==$$version" pytest hypothesis; \
-	  echo "Flower $$version"; \
-	  PYTHONPATH=$(CURDIR) $$place/bin/python -m pytest -p no:cacheprovider tests/integrations/flower tests/integrations/test_observer_hub.py; \
-	done
+test-flower: install  ## the Flower tests and the quickstart with the oldest and the newest Flower
+	.ci/flower-versions
 
 lint: install  ## ruff, and the import contracts
 	$(BIN)/ruff check .

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from fedcoast import CoAst, MissingExtra, plotting
+from fedcoast import BadSetting, CoAst, MissingExtra, plotting
 from fedcoast.testing import toy_rounds
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -58,3 +58,13 @@ def test_without_matplotlib_the_error_says_what_to_install(answer, monkeypatch):
     monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)
     with pytest.raises(MissingExtra, match=r"matplotlib.*pip install 'fedcoast\[plots\]'"):
         plotting.ranking(answer)
+
+
+def test_an_answer_draws_itself(answer):
+    bars = answer.plot().patches
+    assert [bar.get_width() for bar in bars] == [answer.scores[client] for client in answer.ranking[::-1]]
+    own = matplotlib.figure.Figure().subplots()
+    assert answer.plot("timeline", ax=own) is own
+    assert answer.plot("heat_map").get_images()
+    with pytest.raises(BadSetting, match="kind must be one of ranking, timeline, heat_map; got 'pie'"):
+        answer.plot("pie")

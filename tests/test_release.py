@@ -128,6 +128,10 @@ def test_the_core_alone_runs_the_code_of_the_readme_and_explains_the_demo(built,
         ("fast", "import numba, fedcoast; print(fedcoast.CoAst().assessment().ranking)"),
         ("methods", "import fedcoast; fedcoast.METHODS['least-core']; import scipy; print('()')"),
         ("plots", "import fedcoast; print(tuple(fedcoast.CoAst().assessment().to_frame().index))"),
+        (
+            "audit",
+            "from pathlib import Path; from fedcoast.audit.signing import new_key; new_key(Path('k')); print('()')",
+        ),
     ],
 )
 def test_each_small_extra_brings_what_it_needs(built, tmp_path, extra, code):

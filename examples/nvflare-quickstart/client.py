@@ -12,7 +12,7 @@ from nvflare.app_common.abstract.fl_model import FLModel, ParamsType
 FEATURES, OUTPUTS, BATCH = 60, 20, 40
 SENSOR_NOISE = {"clean": 1.0, "fair": 10.0, "poor": 30.0}
 PARAM = "numpy_key"  # the name that FLARE gives to a model of one array
-GRID = 2.0**-14  # differences are rounded to it, so that their sum is the same in any order of arrival
+GRID = 2.0**-14  # what is sent is rounded to it, so that sums are exact, whichever site answers first
 
 
 def train(weights: np.ndarray, site: str, fl_round: int, steps: int = 5, rate: float = 0.02) -> np.ndarray:
@@ -26,7 +26,7 @@ def train(weights: np.ndarray, site: str, fl_round: int, steps: int = 5, rate: f
         inputs = rng.standard_normal((BATCH, FEATURES))
         outputs = inputs @ truth + SENSOR_NOISE[site] * rng.standard_normal((BATCH, OUTPUTS))
         trained -= rate * inputs.T @ (inputs @ trained - outputs) / BATCH
-    return trained.astype(np.float32)
+    return np.round(trained / GRID) * GRID
 
 
 def main() -> None:
@@ -39,7 +39,7 @@ def main() -> None:
         received = flare.receive()
         before = np.asarray(received.params[PARAM])
         after = train(before, site, received.current_round)
-        change = (np.round((after - before) / GRID) * GRID).astype(np.float32)
+        change = np.round((after - before) / GRID) * GRID
         flare.send(
             FLModel(
                 params={PARAM: change if differences else after},

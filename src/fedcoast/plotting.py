@@ -5,7 +5,8 @@
     plotting.timeline(assessment)         # credit added up over the rounds
     plotting.heat_map(assessment)         # credit by round and client
 
-They return the axes; give `ax=` to draw into a figure of your own.
+They return the axes; give `ax=` to draw into a figure of your own. `assessment.plot()`,
+`assessment.plot("timeline")` and `assessment.plot("heat_map")` do the same.
 """
 
 from typing import TYPE_CHECKING

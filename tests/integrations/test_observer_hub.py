@@ -219,3 +219,12 @@ def test_a_recording_is_continued_after_a_restart(tmp_path):
 def test_a_hub_without_observers_is_refused():
     with pytest.raises(BadSetting, match="at least one observer is wanted"):
         ObserverHub([])
+
+
+def test_every_log_line_says_that_it_is_fedcoasts(caplog):
+    model = {"w": np.zeros(10, np.float32)}
+    hub = ObserverHub([CoAst()])
+    hub.publish(1, RoundCapture(model, {}, model, rejections={"oslo": "100% broken"}))
+    assert caplog.messages
+    assert all(message.startswith("fedcoast: ") for message in caplog.messages)
+    assert "100% broken" in caplog.text

@@ -4,7 +4,6 @@ Whatever goes wrong here (an observer that raises, a broken upload, a full disk)
 reported in the metrics of the round. Training goes on, and the next healthy round is observed again.
 """
 
-import logging
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TypeVar
@@ -12,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from fedcoast.errors import BadSetting, Client, FedcoastError, printable
+from fedcoast.integrations.named_log import NamedLog
 from fedcoast.integrations.round_capture import RoundCapture, bad_uploads, build_round, conform, is_weight
 from fedcoast.methods import Assessor
 from fedcoast.methods.assessment import Assessment
@@ -24,7 +24,7 @@ Metrics = dict[str, int | float | list[int] | list[float]]
 EVERYONE = "everyone"
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = NamedLog(__name__)
 
 
 class ObserverHub:

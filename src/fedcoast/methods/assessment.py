@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fedcoast.errors import Client
 from fedcoast.methods.layer_credits import LayerCredits
-from fedcoast.methods.notebook import as_frame, as_html
+from fedcoast.methods.notebook import as_axes, as_frame, as_html
 from fedcoast.methods.text import as_text
 from fedcoast.rounds.clients import in_order
 from fedcoast.stats.participation_adjustment import adjusted_mean, connected
@@ -174,6 +174,10 @@ class Assessment:
     def to_frame(self) -> Any:
         """A pandas DataFrame, a row for each client; needs pandas, which `fedcoast[plots]` brings."""
         return as_frame(self)
+
+    def plot(self, kind: str = "ranking", **options: Any) -> Any:
+        """The axes of a figure: "ranking", "timeline" or "heat_map"; options as in `fedcoast.plotting`."""
+        return as_axes(self, kind, options)
 
     def _repr_html_(self) -> str:
         return as_html(self)

@@ -1,14 +1,15 @@
-"""Answers as notebooks show them: a data frame, and a table in HTML."""
+"""Answers as notebooks show them: a data frame, a figure, and a table in HTML."""
 
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from fedcoast.errors import require
+from fedcoast.errors import BadSetting, require
 from fedcoast.methods.text import printable
 
 if TYPE_CHECKING:
     from fedcoast.methods.assessment import Assessment
 
+KINDS = ("ranking", "timeline", "heat_map")
 SHOWN = 30  # rows of a table; a data frame has them all
 
 
@@ -26,6 +27,13 @@ def as_frame(assessment: "Assessment") -> Any:
     for number, credits in assessment.credits.items():
         columns[f"round {number}"] = [credits.get(client, float("nan")) for client in ranking]
     return pandas.DataFrame(columns, index=pandas.Index(ranking, name="client"))
+
+
+def as_axes(assessment: "Assessment", kind: str, options: dict[str, Any]) -> Any:
+    """A figure of the answer. Figures need its uncertainty, a room above: they are found by name, not imported."""
+    if kind not in KINDS:
+        raise BadSetting(f"kind must be one of {', '.join(KINDS)}; got {kind!r}")
+    return getattr(require("fedcoast.plotting", extra="plots"), kind)(assessment, **options)
 
 
 def as_html(assessment: "Assessment") -> str:

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -56,9 +55,12 @@ def descendants(pid):
     return [one for child in found for one in (*descendants(child), child)]
 
 
-@pytest.mark.parametrize("kind", ["models", "differences"])
-def test_three_sites_of_falling_quality_and_a_free_rider(tmp_path, kind):
-    options = ["--differences"] if kind == "differences" else []
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--differences",), ("--scatter-and-gather", "--differences")],
+    ids=["FedAvg, models", "FedAvg, differences", "ScatterAndGather, differences"],
+)
+def test_three_sites_of_falling_quality_and_a_free_rider(tmp_path, options):
     observed, output = run(tmp_path / "observed", *options)
     plain, _ = run(tmp_path / "plain", "--plain", *options)
     results = json.loads((observed / "fedcoast-scores.json").read_text())
@@ -68,27 +70,8 @@ def test_three_sites_of_falling_quality_and_a_free_rider(tmp_path, kind):
     assert list(answer.ranking) == ["clean", "fair", "poor", "rider"]
     assert answer.scores["rider"] == 0
     assert "clean" in output
-    models = [np.load(folder / "models" / "server.npy") for folder in (observed, plain)]
-    if kind == "differences":
-        np.testing.assert_array_equal(*models)
-    else:  # sums of whole models depend on the order of arrival, also in two runs of FLARE alone
-        np.testing.assert_allclose(*models, rtol=1e-4, atol=1e-5)
-        assert_as_flare_aggregates(observed / "fedcoast-run")
+    assert max(fl_round.number for fl_round in replay(observed / "fedcoast-run")) == ROUNDS
+    np.testing.assert_array_equal(*(np.load(folder / "models" / "server.npy") for folder in (observed, plain)))
     command = [sys.executable, "-m", "fedcoast.cli", "verify", str(observed / "fedcoast-run")]
     verified = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert verified.returncode == 0, verified.stdout + verified.stderr
-
-
-def assert_as_flare_aggregates(folder):
-    """Every recorded model is, bit for bit, what FLARE's own helper makes of the uploads in some order of arrival."""
-    from nvflare.app_common.aggregators.weighted_aggregation_helper import WeightedAggregationHelper
-
-    for fl_round in replay(folder):
-        ends = []
-        for order in permutations(fl_round.clients):
-            helper = WeightedAggregationHelper()
-            for site in order:
-                helper.add(dict(fl_round.local[site]), fl_round.weights[site], site, fl_round.number)
-            ends.append(helper.get_result())
-        end = next(iter(fl_round.end.values()))
-        assert any(np.array_equal(np.float32(next(iter(one.values()))), end) for one in ends), fl_round.number

@@ -1,7 +1,7 @@
 """Flower: one line to know who contributes.
 
     strategy = Observed(FedAvg(), CoAst())                        # around any strategy
-    result = strategy.start(grid=watch(grid, CoAst()), …)         # or around the grid
+    result = strategy.start(grid=watch(grid, coast), …)           # or around the grid
 
 docs/flower.md tells the rest. Strategies of the old API: `fedcoast.integrations.flower.legacy`.
 """

@@ -6,7 +6,6 @@ that the server would have computed from the whole model: the same start, the sa
 cannot vote (batch-norm statistics, counters) are sent as they are.
 """
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -25,6 +24,7 @@ from fedcoast.integrations.flower.npy_layers import (
     view,
 )
 from fedcoast.integrations.flower.replies import BALLOTS, Ballots
+from fedcoast.integrations.named_log import NamedLog
 from fedcoast.kernels.aggregation import adaptive_step
 from fedcoast.kernels.ballots import Floats, Signs, kept, pack, unpack
 from fedcoast.kernels.top_share import quick_ballot
@@ -38,7 +38,7 @@ KEEP, STEPS, BUFFERS = "fedcoast-keep", "fedcoast-step", "fedcoast-buffers"
 
 RESIDUAL = "fedcoast.residual"
 
-_log = logging.getLogger(__name__)
+_log = NamedLog(__name__)
 
 
 @dataclass(frozen=True)

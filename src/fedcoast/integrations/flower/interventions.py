@@ -7,7 +7,6 @@ interventions cannot be compared. Wait for final credits of many rounds, interve
 the clients.
 """
 
-import logging
 import math
 from collections.abc import Callable, Mapping
 
@@ -15,6 +14,7 @@ from flwr.app import Message, MetricRecord, RecordDict
 
 from fedcoast.errors import BadSetting
 from fedcoast.integrations.flower.identity import ResolvedReplies
+from fedcoast.integrations.named_log import NamedLog
 from fedcoast.methods.assessment import Assessment
 
 Factors = Mapping[str, float]
@@ -23,7 +23,7 @@ Intervention = Callable[[int, Mapping[str, Assessment]], Factors]
 
 A method without an answer yet is not among the assessments."""
 
-_log = logging.getLogger(__name__)
+_log = NamedLog(__name__)
 
 
 def warn(intervene: Intervention) -> None:

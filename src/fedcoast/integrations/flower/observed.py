@@ -1,6 +1,5 @@
 """`Observed(strategy, *observers)` assesses the clients of any strategy with one line. Training is unchanged."""
 
-import logging
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -16,12 +15,13 @@ from fedcoast.integrations.flower.identity import ResolvedReplies, Resolver
 from fedcoast.integrations.flower.interventions import Factors, Intervention, apply, warn
 from fedcoast.integrations.flower.npy_layers import Layers, layers_of
 from fedcoast.integrations.flower.replies import SECURE, uploads_in
+from fedcoast.integrations.named_log import NamedLog
 from fedcoast.integrations.observer_hub import Metrics, ObserverHub
 from fedcoast.integrations.round_capture import RoundCapture
 from fedcoast.methods.base import Observer
 from fedcoast.rounds.schema import NORMALISATION_STATISTICS
 
-_log = logging.getLogger(__name__)
+_log = NamedLog(__name__)
 
 
 class Observed(Strategy):

@@ -9,7 +9,6 @@ Statistics measured under a client's own weights fit the voted model badly: mode
 Uploads may be whole models or votes (`BallotUpload`): model and scores are the same.
 """
 
-import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,13 +32,14 @@ from fedcoast.integrations.flower.npy_layers import (
     record_of,
 )
 from fedcoast.integrations.flower.replies import Upload, upload_in
+from fedcoast.integrations.named_log import NamedLog
 from fedcoast.kernels.aggregation import Step, adaptive_step, mean
 from fedcoast.kernels.ballots import Floats, Signs
 from fedcoast.kernels.movement import votes
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.schema import NORMALISATION_STATISTICS, LayerSpec, ModelSchema, schema_of
 
-_log = logging.getLogger(__name__)
+_log = NamedLog(__name__)
 
 
 @dataclass

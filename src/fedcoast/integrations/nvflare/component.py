@@ -8,7 +8,6 @@
 | AFTER_SHAREABLE_TO_LEARNABLE | the new global model of ScatterAndGather |
 """
 
-import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import RLock
@@ -27,6 +26,7 @@ from nvflare.app_common.app_event_type import AppEventType
 from nvflare.app_common.utils.fl_model_utils import FLModelUtils
 
 from fedcoast.errors import BadSetting, Client
+from fedcoast.integrations.named_log import NamedLog
 from fedcoast.integrations.nvflare.results import write_results
 from fedcoast.integrations.observer_hub import Metrics, ObserverHub
 from fedcoast.integrations.round_capture import ClientUpload, RoundCapture, add_difference
@@ -35,7 +35,7 @@ from fedcoast.rounds.arrays import read
 from fedcoast.rounds.schema import NORMALISATION_STATISTICS, Model
 from fedcoast.storage import Recorder
 
-_log = logging.getLogger(__name__)
+_log = NamedLog(__name__)
 
 
 class ContributionObserver(FLComponent):  # type: ignore[misc]  # FLARE is not typed

@@ -1,13 +1,13 @@
 """What trackers have in common: they show each round to an assessor and log its answer."""
 
 import json
-import logging
 from abc import abstractmethod
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, ClassVar
 
 from fedcoast.errors import BadSetting, Client, FedcoastError
+from fedcoast.integrations.named_log import NamedLog
 from fedcoast.integrations.trackers.round_values import finite, round_values
 from fedcoast.integrations.trackers.safe_names import safe_name
 from fedcoast.methods import Assessor
@@ -18,7 +18,7 @@ from fedcoast.rounds import Round
 from fedcoast.rounds.schema import ModelSchema
 from fedcoast.storage import Recorder
 
-_log = logging.getLogger(__name__)
+_log = NamedLog(__name__)
 _TRAITS = ("takes_ballots", "remembers_everything", "credits_absent")
 
 

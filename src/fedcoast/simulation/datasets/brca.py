@@ -26,7 +26,8 @@ FILES = (
     Published("brca.csv", 113_184, "07cb53423f7d579d33cfdbf2cba57b2aee75318b85866c68ce39a75b1f1ba020"),
     Published("train_test_split.csv", 28_946, "1249c6543a4060ff0fdaf8510fc37017755836db6c9fc5e6af96057c36510990"),
 )
-SOURCE = "flamby/datasets/fed_tcga_brca of FLamby's repository"
+# FLamby's newest commit of 18 November 2026.
+SOURCE = "https://github.com/owkin/FLamby/tree/edacf54d5211520583b0133d55ac39b6fda8324b/flamby/datasets/fed_tcga_brca"
 
 
 def load_brca(root: str | os.PathLike[str] | None = None) -> SiteTable:
@@ -35,11 +36,12 @@ def load_brca(root: str | os.PathLike[str] | None = None) -> SiteTable:
     if not folder.is_dir():
         raise BadFile(
             f"{folder}: wanted {' and '.join(file.name for file in FILES)}, got no such folder; copy them there from"
-            f" {SOURCE}, or name another place in {VARIABLE}"
+            f" FLamby ({SOURCE}, the second one from its folder dataset_creation_scripts), or name another place in"
+            f" {VARIABLE}"
         )
     files = read_folder(folder, [file.name for file in FILES])
     if not holds(files, FILES):
-        raise BadFile(f"{folder}: the files are not as published; copy them again from {SOURCE}")
+        raise BadFile(f"{folder}: the files are not as published; copy them again from FLamby ({SOURCE})")
     folds = csv.DictReader(io.StringIO(files["train_test_split.csv"].data.decode("utf-8")))
     region = {row["pid"]: int(row["fold2"].rpartition("_")[2]) for row in folds}
     table = csv.DictReader(io.StringIO(files["brca.csv"].data.decode("utf-8")))
