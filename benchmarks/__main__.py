@@ -13,6 +13,7 @@ from benchmarks import (
     flower,
     flower_training,
     free_riders,
+    fuzz,
     natural,
     participation,
     presets,
@@ -40,6 +41,7 @@ def main() -> None:
         free_riders.run,
         flags.run,
         attacks.run,
+        fuzz.run,
         natural.run,
         participation.run,
     ):
