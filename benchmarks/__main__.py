@@ -14,6 +14,7 @@ from benchmarks import (
     flower_training,
     free_riders,
     fuzz,
+    kills,
     natural,
     participation,
     presets,
@@ -42,6 +43,7 @@ def main() -> None:
         flags.run,
         attacks.run,
         fuzz.run,
+        kills.run,
         natural.run,
         participation.run,
     ):
