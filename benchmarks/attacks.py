@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.flags import false_alarm_section
+from benchmarks.flags import flag_sections, wrongly_flagged
 from benchmarks.record import RESULTS, keep
 from fedcoast.analysis.flags import flags
 from fedcoast.methods import METHODS, Assessor
@@ -140,7 +140,7 @@ def page(runs: Mapping[str, Any]) -> str:
         if len(lines) > 2:
             table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
             parts.append(f"## {clients} clients\n\n{table}")
-    parts += false_alarm_section()
+    parts += flag_sections()
     parts.append(
         "## The attacks\n\n" + "\n".join(f"* `{name}`: {attack.description}" for name, attack in ATTACKS.items())
     )
@@ -176,7 +176,7 @@ def _attack_line(runs: Mapping[str, Any], attack: str, clients: int, names: list
         return []
     identities = {str(client) for client in attack_named(attack).identities(clients // 2, clients)}
     caught = sum(identities <= run["flags"].keys() for run in found)
-    wrong = sum(len(run["flags"].keys() - identities) for run in found)
+    wrong = sum(len(wrongly_flagged(run["flags"], identities)) for run in found)
     flagged = f"{caught} of {len(found)}" + (f", {wrong} honest too" if wrong else "")
     cells = []
     for name in names:
