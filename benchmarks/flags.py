@@ -152,8 +152,8 @@ _FOUND = """\
 ## What flags find
 
 The same command, on seeds that no rule was chosen on: six and ten clients, deep-mlp. An upload that equals another one
-of the same round names both clients: nobody can tell who copied whom, or whether both are one. The client that was copied
-is therefore flagged too, as `same upload`, and not counted as a false alarm here.
+of the same round names both clients: nobody can tell who copied whom, or whether both are one. The client that was
+copied is therefore flagged too, as `same upload`, and not counted as a false alarm here.
 
 A client that trains on wrong labels is not flagged until it works against the others as a whole: an honest hospital
 with bad labels looks the same. Its score says what it contributes. The same holds for a backdoor."""

@@ -7,6 +7,7 @@ Run as a script, `kill_jobs.py JOB` forks one child for each folder it reads fro
 import os
 import sys
 import threading
+import time
 import traceback
 from itertools import count
 from pathlib import Path
@@ -17,6 +18,7 @@ from fedcoast import CoAst, Recorder, Round, replay
 
 CLIENTS = ("ann", "bob", "cid", "dora")
 LAST = 40
+PAUSE = 0.05  # between the rounds that a server shows, so that it has time to show them
 
 
 def model(*seed):
@@ -35,12 +37,13 @@ def say(text):
     os.write(1, f"{text}\n".encode())
 
 
-def record(folder):
+def record(folder, pause=0.0):
     """Record rounds until the end of time, and say the number of each that is finished."""
     with Recorder(folder) as recorder:
         for number in count((recorder.last_round or 0) + 1):
             recorder.observe(nth_round(number))
             say(number)
+            time.sleep(pause)
 
 
 def assess(folder):
@@ -98,7 +101,7 @@ def serve(folder):
     from fedcoast.reports import live
     from fedcoast.reports.following import RunFollower
 
-    recording = threading.Thread(target=record, args=(folder,), daemon=True)
+    recording = threading.Thread(target=record, args=(folder, PAUSE), daemon=True)
     follower = RunFollower(folder)
     live.serve(follower, port=0, ready=lambda address: (say(f"address {address}"), recording.start()))
 

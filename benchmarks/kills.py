@@ -26,9 +26,9 @@ from fedcoast import CoAst, replay
 NAME = "kills"
 COMMAND = "python -m benchmarks.kills"
 JOBS = ("record", "assess", "resume", "serve")
-KILLS, OF_ONE_FOLDER = 1000, 10
+KILLS, OF_ONE_FOLDER = 1000, 5
 LATEST = {"record": 0.08, "assess": 0.05, "resume": 0.3, "serve": 0.3}  # seconds until the kill
-WAIT = 60.0
+WAIT = 600.0  # seconds for a server to come up and to have read the run, on a machine that may be busy
 
 
 def run(smoke: bool, kills: int = KILLS, minutes: float | None = None) -> None:
