@@ -119,9 +119,9 @@ def flag_sections() -> list[str]:
     file = RESULTS / f"{NAME}.json"
     if not file.exists():
         return []
-    kept = json.loads(file.read_text(encoding="utf-8"))
-    honest, attacked = judge(kept["runs"])
-    seeds = sorted({int(key.rpartition("/")[2]) for key in kept["runs"]})
+    runs = json.loads(file.read_text(encoding="utf-8"))["runs"]
+    honest, attacked = judge(runs)
+    seeds = sorted({int(key.rpartition("/")[2]) for key in runs})
     names = [setting for setting in SETTINGS if setting in honest]
     lines = [["flag", *names], ["---"] * (1 + len(names))]
     for kind in KINDS:
