@@ -1,7 +1,7 @@
 """What each client did in each round, in a few numbers: the ground that flags are raised on.
 
 Updates are looked at in a sample of their entries, the same in every round. Of earlier rounds the samples of the last
-uploads and of the last four global steps are held, and nothing else.
+uploads and of the last four global steps are held, and of each client what was seen in its last 500 rounds.
 """
 
 from collections.abc import Mapping
@@ -22,6 +22,7 @@ from fedcoast.rounds.unmoved import layer_of
 Sample = NDArray[np.float64]
 
 MOST_OF_A_LAYER = 4096
+MOST_ROUNDS = 500  # of each client, the latest
 STEPS = 4
 EQUAL = 0.9999  # cosine of two updates that are the same but for rounding
 FEWEST_ENTRIES = 100  # with fewer, honest updates may well point the same way
@@ -70,7 +71,9 @@ class Behaviour:
         updates = {client: upload - start for client, upload in uploads.items()}
         if len(updates) > 1 and start.size >= FEWEST_ENTRIES:
             for client, row in self._rows(uploads, updates, _layers(schema), _weights(fl_round)).items():
-                self.by_client.setdefault(client, []).append(row)
+                rows = self.by_client.setdefault(client, [])
+                rows.append(row)
+                del rows[:-MOST_ROUNDS]
         self._updates.update(updates)
         self._uploads.update(uploads)
         self._steps = [*self._steps, _sample(schema, fl_round.read_end(schema)) - start][-STEPS:]

@@ -9,14 +9,16 @@ n-th entry of each layer is looked at, at most 4,096 of each.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import fmean, median
+from typing import Any
 
 import numpy as np
 
 from fedcoast.analysis.behaviour import Behaviour, Observed, series
 from fedcoast.errors import Client
 from fedcoast.rounds import Round
+from fedcoast.rounds.clients import client_to_json
 
 KINDS = (
     "idle",
@@ -55,6 +57,9 @@ class Flag:
     kind: str
     rounds: int
     evidence: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "client": client_to_json(self.client)}
 
 
 Others = Mapping[Client, list[Observed]]
@@ -148,7 +153,8 @@ def _noise(client: Client, observed: list[Observed], others: Others) -> Flag | N
     return Flag(client, "noise", len(telling), f"{text} (mean cosines {agreement:.2f} and {direction:.2f}).")
 
 
-def _is_noise(rows: list[Observed]) -> bool:
+def _is_noise(observed: list[Observed]) -> bool:
+    rows = [row for row in observed if not row.equals_start]  # who does not move is idle
     own, others = series(rows, "own_direction"), series(rows, "others_direction")
     if min(len(own), len(others), len(rows)) < FEWEST_ROUNDS:
         return False
@@ -211,25 +217,34 @@ def _scale(client: Client, observed: list[Observed], others: Others) -> Flag | N
 def _change(client: Client, observed: list[Observed], others: Others) -> Flag | None:
     """From some round on the update is noise, or turned against the others, and just before it was neither."""
     for cut in range(FEWEST_ROUNDS, len(observed) - FEWEST_ROUNDS + 1):
-        before, after = observed[:cut], observed[cut:]
-        earlier = [row.agreement for row in before if row.others_agreement > COMMON]
+        last, first = observed[cut - JUST_BEFORE : cut], observed[cut : cut + JUST_BEFORE]
+        if not _fell(last, first) and not _turned(last, first):  # at once; most rounds are left here
+            continue
+        after = observed[cut:]
+        earlier = [row.agreement for row in observed[:cut] if row.others_agreement > COMMON]
         if len(earlier) < FEWEST_ROUNDS or fmean(earlier) < COMMON:
             continue
-        steady = min(max(row.agreement, row.own_direction) for row in before[-JUST_BEFORE:]) > COMMON
-        became = "noise" if steady and _is_noise(after) else "opposed to the others'" if _turned(before, after) else ""
+        pairs = [(row.agreement, row.others_agreement) for row in after if row.others_agreement > COMMON]
+        became = "noise" if _is_noise(after) else "opposed to the others'" if _is_opposed(pairs) else ""
         if became:
             text = f"After {cut} rounds of training the update became {became} at once."
             return Flag(client, "change", len(after), text)
     return None
 
 
-def _turned(before: list[Observed], after: list[Observed]) -> bool:
-    """Whether the agreement changed its sign from one round to the next, and kept it."""
-    around = [*before[-JUST_BEFORE:], *after[:JUST_BEFORE]]
-    shares = [row.agreement / row.others_agreement for row in around if row.others_agreement > COMMON]
-    if len(shares) < 2 * JUST_BEFORE or min(shares[:JUST_BEFORE]) < TURNED or max(shares[JUST_BEFORE:]) > -TURNED:
+def _fell(last: list[Observed], first: list[Observed]) -> bool:
+    """Whether the update had a direction in the last rounds before, and has none in the first ones after."""
+    if min(max(row.agreement, row.own_direction) for row in last) < COMMON:
         return False
-    return _is_opposed([(row.agreement, row.others_agreement) for row in after if row.others_agreement > COMMON])
+    return max(max(abs(row.agreement), abs(row.own_direction)) for row in first) < COMMON
+
+
+def _turned(last: list[Observed], first: list[Observed]) -> bool:
+    """Whether the agreement changed its sign from one round to the next."""
+    if min(row.others_agreement for row in (*last, *first)) < COMMON:
+        return False
+    before, after = ([row.agreement / row.others_agreement for row in rows] for rows in (last, first))
+    return min(before) > TURNED and max(after) < -TURNED
 
 
 EVIDENT: tuple[Rule, ...] = (_idle, _repeated, _same_upload, _copy, _replay, _steering)
