@@ -95,7 +95,8 @@ def _ended(command: list[str]) -> tuple[int, int, str]:
             time.sleep(0.02)
         child.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
-        text = output.read()[-2000:].decode("utf-8", "replace")
+        complaint = [row for row in output.read().decode("utf-8", "replace").splitlines() if "INFO: Instr" not in row]
+        text = "\n".join(complaint[-60:])
     return child.returncode, used.ru_maxrss // 1024, text
 
 
