@@ -305,10 +305,27 @@ def test_a_name_from_outside_has_one_spelling(name):
     assert tidy_name(name) == "berlin"
 
 
-@pytest.mark.parametrize("name", ["Berlin", "berlіn", "berlin ", "berlin\u200b", "ｂerlin", "ber lin"])
+@pytest.mark.parametrize("name", ["Berlin", "berlіn", "berlin ", "berlin\u200b", "ｂerlin", "ber lin", "berIin"])
 def test_names_that_look_alike_are_marked(name):
     assert look_alikes(["oslo", "berlin", name]) == [tuple(sorted(["berlin", name]))]
     assert look_alikes(["oslo", "berlin", 7, 8]) == []
+
+
+def test_a_capital_i_is_an_i_and_may_be_taken_for_an_l():
+    assert look_alikes(["Ines", "ines", "all", "ali"]) == [("Ines", "ines")]
+    assert look_alikes(["all", "aIl"]) == [("aIl", "all")]
+
+
+def test_an_import_of_a_bomb_writes_nothing_and_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setenv("FEDCOAST_MAX_MODEL", "1MB")
+    clients = tmp_path / "models" / "round-1" / "clients"
+    clients.mkdir(parents=True)
+    for file in (clients.parent / "start.npz", clients.parent / "end.npz", clients / "berlin.npz"):
+        np.savez_compressed(file, w=np.zeros(4_000_000, np.float32))
+    done = fedcoast("import", tmp_path / "models", tmp_path / "run")
+    assert done.code == 3
+    assert "FEDCOAST_MAX_MODEL" in done.stderr
+    assert sum(path.stat().st_size for path in (tmp_path / "run").rglob("*") if path.is_file()) < 10_000
 
 
 def test_an_overlong_name_is_refused():
