@@ -31,6 +31,7 @@ from fedcoast.analysis.flags import flags
 from fedcoast.analysis.health import Health
 from fedcoast.methods import METHODS, Assessor
 from fedcoast.methods.coalition.utility import Evaluator
+from fedcoast.rounds.unmoved import unmoved_in
 from fedcoast.simulation.attacks import ATTACKS, attack_named
 from fedcoast.simulation.experiment import Experiment
 from fedcoast.simulation.federation import Federation
@@ -89,7 +90,7 @@ def measure(experiment: Experiment) -> dict[str, Any]:
     flagged: dict[str, list[str]] = {}
     for flag in flags(rounds):
         flagged.setdefault(str(flag.client), []).append(flag.kind)
-    health = Health({fl_round.number: fl_round.unmoved for fl_round in rounds})
+    health = Health({rounds[-1].number: unmoved_in(rounds[-1])})
     return {
         "made": made(),
         "accuracy": rounds[-1].metrics["test accuracy"],
