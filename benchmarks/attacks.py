@@ -56,7 +56,7 @@ DATASETS: dict[str, dict[str, Any]] = {
         "model": "tiny-resnet",
         "images": 50,
         "sizes": {
-            "rounds": 20, "epochs": 0.05, "batch": 20, "learning_rate": 0.001, "tests": 1000, "precision": "float32"
+            "rounds": 20, "epochs": 0.05, "batch": 20, "learning_rate": 0.0003, "tests": 1000, "precision": "float32"
         },
     },
 }  # fmt: skip

@@ -96,7 +96,7 @@ def _ended(command: list[str]) -> tuple[int, int, str]:
         child.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
         complaint = [row for row in output.read().decode("utf-8", "replace").splitlines() if "INFO: Instr" not in row]
-        text = "\n".join(complaint[-60:])
+        text = "\n".join(complaint[-60:]).replace(f"{RESULTS.parent}/", "")
     return child.returncode, used.ru_maxrss // 1024, text
 
 
