@@ -13,6 +13,8 @@ from benchmarks import (
     flower,
     flower_training,
     free_riders,
+    fuzz,
+    kills,
     natural,
     participation,
     presets,
@@ -40,6 +42,8 @@ def main() -> None:
         free_riders.run,
         flags.run,
         attacks.run,
+        fuzz.run,
+        kills.run,
         natural.run,
         participation.run,
     ):

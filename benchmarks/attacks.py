@@ -1,28 +1,37 @@
 """What attackers gain: rank and share of attackers before and after, by attack and method.
 
-    python -m benchmarks.attacks [--smoke]
+    python -m benchmarks.attacks [--dataset digits|cifar10] [--attacks zero,noise] [--minutes M] [--smoke]
 
-Digits, deep-mlp, the noise setting (each client's images are noisier than the one before's), FedAvg, six and ten
-clients, three seeds. The client in the middle of the true order attacks and its upload is aggregated like any other.
-The same federation without attack is the comparison. Methods: all that need no validation data, and exact Shapley
-(for six clients), which sees 100 test images. Writes results/attacks.json and docs/attacks.md; finished runs are kept
-in the record and not trained again.
+The noise setting (each client's images are noisier than the one before's), FedAvg, six and ten clients, three seeds.
+Digits: deep-mlp, about ten seconds of one core a federation. CIFAR-10: tiny-resnet in float32, a twentieth of an epoch
+in each of 20 rounds, about a minute, and another one for exact Shapley. The client in the middle of the true order
+attacks and its upload is aggregated like any other. The same federation without attack is the comparison. Methods: all
+that need no validation data, and exact Shapley (for six clients), which sees test images. Writes results/attacks.json
+and docs/attacks.md. Finished federations are kept and not trained again, unless the default of CoAst or the flag rules
+have changed since.
 """
 
+import argparse
+import hashlib
+import inspect
 import json
-import sys
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 import torch
 
-from benchmarks.flags import false_alarm_section
+from benchmarks.flags import flag_sections, wrongly_flagged
 from benchmarks.record import RESULTS, keep
+from fedcoast.analysis import behaviour
+from fedcoast.analysis import flags as rules
 from fedcoast.analysis.flags import flags
+from fedcoast.analysis.health import Health
 from fedcoast.methods import METHODS, Assessor
 from fedcoast.methods.coalition.utility import Evaluator
+from fedcoast.rounds.unmoved import unmoved_in
 from fedcoast.simulation.attacks import ATTACKS, attack_named
 from fedcoast.simulation.experiment import Experiment
 from fedcoast.simulation.federation import Federation
@@ -32,12 +41,25 @@ from fedcoast.simulation.utility import utility_for
 
 NAME = "attacks"
 COMMAND = "python -m benchmarks.attacks"
-CLIENTS, SEEDS, ROUNDS = (6, 10), (0, 1, 2), 30
-BATCH, RATE = 48, 0.004
+CLIENTS, SEEDS = (6, 10), (0, 1, 2)
 MOST_FOR_SHAPLEY = 6
-VALIDATION_IMAGES = 100
 LEFT_OUT = ("chance", "constant", "size", "fed-pca-exact", "cgsv-exact")
 HONEST = "honest"
+RIDERS = ("zero", "noise", "matched-noise", "echo", "mean-of-steps", "copy", "steering")
+RIVALS = ("coast", "cgsv", "shapfed", "shapley")
+SYBIL_GAIN = 0.10
+DATASETS: dict[str, dict[str, Any]] = {
+    "digits": {
+        "model": "deep-mlp", "images": 100, "sizes": {"rounds": 30, "batch": 48, "learning_rate": 0.004}
+    },
+    "cifar10": {
+        "model": "tiny-resnet",
+        "images": 50,
+        "sizes": {
+            "rounds": 20, "epochs": 0.05, "batch": 20, "learning_rate": 0.0003, "tests": 1000, "precision": "float32"
+        },
+    },
+}  # fmt: skip
 
 
 def methods(clients: int) -> list[str]:
@@ -55,7 +77,8 @@ def methods(clients: int) -> list[str]:
 def measure(experiment: Experiment) -> dict[str, Any]:
     """Scores by method, flagged clients and final accuracy of one federation."""
     federation = Federation(experiment)
-    utility = Evaluator(utility_for(about(federation), limit=VALIDATION_IMAGES, workers=1))
+    images = DATASETS[experiment.dataset]["images"]
+    utility = Evaluator(utility_for(about(federation), limit=images, workers=1))
     names = methods(experiment.clients)
     assessors: dict[str, Assessor] = {
         name: METHODS[name].make(utility=utility) if name == "shapley" else METHODS[name].make() for name in names
@@ -67,8 +90,11 @@ def measure(experiment: Experiment) -> dict[str, Any]:
     flagged: dict[str, list[str]] = {}
     for flag in flags(rounds):
         flagged.setdefault(str(flag.client), []).append(flag.kind)
+    health = Health({rounds[-1].number: unmoved_in(rounds[-1])})
     return {
+        "made": made(),
         "accuracy": rounds[-1].metrics["test accuracy"],
+        "health": health.warning() or None,
         "scores": {
             name: {str(client): score for client, score in assessor.assessment().scores.items()}
             for name, assessor in assessors.items()
@@ -88,25 +114,31 @@ def rank(scores: Mapping[str, float], client: str) -> int:
     return 1 + sum(score > scores[client] for score in scores.values())
 
 
-def experiments(smoke: bool) -> dict[str, Experiment]:
-    """By key: attack, clients and seed."""
-    found = {}
-    for clients in CLIENTS[:1] if smoke else CLIENTS:
-        for seed in SEEDS[:1] if smoke else SEEDS:
-            sizes = {"rounds": 6 if smoke else ROUNDS, "batch": BATCH, "learning_rate": RATE}
-            honest = preset("quick", "digits", "deep-mlp", clients=clients, seed=seed, **sizes)
-            found[f"{HONEST}/{clients}/{seed}"] = honest
-            for name in ("echo", "zero") if smoke else ATTACKS:
-                found[f"{name}/{clients}/{seed}"] = replace(honest, attack=name, attacker=clients // 2)
+def made() -> str:
+    """Changes with the default of CoAst and with the flag rules: what was measured with others is measured again."""
+    text = json.dumps(METHODS["coast"].make().assessment().settings, sort_keys=True)
+    return hashlib.sha256("".join([text, *map(inspect.getsource, (rules, behaviour))]).encode()).hexdigest()[:12]
+
+
+def experiments(dataset: str, smoke: bool = False) -> dict[str, Experiment]:
+    """By key: dataset, attack, clients and seed; the honest federations first, then attack by attack."""
+    kind, found = DATASETS[dataset], {}
+    sizes = {**kind["sizes"], **({"rounds": 6} if smoke else {})}
+    for name in (HONEST, *(("echo", "zero") if smoke else ATTACKS)):
+        for clients in CLIENTS[:1] if smoke else CLIENTS:
+            for seed in SEEDS[:1] if smoke else SEEDS:
+                honest = preset("quick", dataset, kind["model"], setting="noise", clients=clients, seed=seed, **sizes)
+                attacked = replace(honest, attack=name, attacker=clients // 2) if name != HONEST else honest
+                found[f"{dataset}/{name}/{clients}/{seed}"] = attacked
     return found
 
 
-def summarise(runs: Mapping[str, Any], attack: str, clients: int, method: str) -> dict[str, Any] | None:
+def summarise(runs: Mapping[str, Any], dataset: str, attack: str, clients: int, method: str) -> dict[str, Any] | None:
     """Ranks, shares and what others lose, over the seeds that both federations have."""
     rows = []
     identities = [str(client) for client in attack_named(attack).identities(clients // 2, clients)]
     for seed in SEEDS:
-        before, after = (runs.get(f"{name}/{clients}/{seed}") for name in (HONEST, attack))
+        before, after = (runs.get(f"{dataset}/{name}/{clients}/{seed}") for name in (HONEST, attack))
         if before is None or after is None or not before["scores"].keys() & after["scores"].keys() & {method}:
             continue
         old, new = shares(before["scores"][method]), shares(after["scores"][method])
@@ -129,34 +161,90 @@ def summarise(runs: Mapping[str, Any], attack: str, clients: int, method: str) -
 
 def page(runs: Mapping[str, Any]) -> str:
     """docs/attacks.md."""
-    parts = [_INTRODUCTION, coverage(runs)]
-    for clients in CLIENTS:
-        known = {name for key, run in runs.items() if f"/{clients}/" in key for name in run["scores"]}
-        names = [name for name in methods(clients) if name in known]
-        heads = ["attack", "accuracy", "flagged", *names]
-        lines = [heads, ["---"] * len(heads), _honest_line(runs, clients, names)]
-        lines += [_attack_line(runs, attack, clients, names) for attack in ATTACKS]
-        lines = [line for line in lines if line]
-        if len(lines) > 2:
-            table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-            parts.append(f"## {clients} clients\n\n{table}")
-    parts += false_alarm_section()
+    parts = [_INTRODUCTION]
+    for dataset in DATASETS:
+        parts.append(f"## {_TITLES[dataset]}\n\n{coverage(runs, dataset)}")
+        if any(key.startswith(f"{dataset}/") for key in runs):
+            parts += [goals(runs, dataset), *(_size_table(runs, dataset, clients) for clients in CLIENTS)]
+    parts += flag_sections()
     parts.append(
         "## The attacks\n\n" + "\n".join(f"* `{name}`: {attack.description}" for name, attack in ATTACKS.items())
     )
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def coverage(runs: Mapping[str, Any]) -> str:
+def _size_table(runs: Mapping[str, Any], dataset: str, clients: int) -> str:
+    keys = [key for key in runs if key.startswith(f"{dataset}/") and f"/{clients}/" in key]
+    known = {name for key in keys for name in runs[key]["scores"]}
+    names = [name for name in methods(clients) if name in known]
+    heads = ["attack", "accuracy", "flagged", *names]
+    lines = [heads, ["---"] * len(heads), _honest_line(runs, dataset, clients, names)]
+    lines += [_attack_line(runs, dataset, attack, clients, names) for attack in ATTACKS]
+    lines = [line for line in lines if line]
+    return f"### {clients} clients\n\n{_table(lines)}" if len(lines) > 2 else ""
+
+
+def goals(runs: Mapping[str, Any], dataset: str) -> str:
+    """Line by line, what was aimed at and how often it was reached; by CoAst and by the rivals on the same rounds."""
+    lines = [["goal", *RIVALS, "flagged (goal: 95%)"], ["---"] * (len(RIVALS) + 2)]
+    for attack in RIDERS:
+        found = _runs_of(runs, dataset, attack)
+        below = [
+            _count([not _above_honest(run, ids, name) for run, ids in found if name in run["scores"]])
+            for name in RIVALS
+        ]
+        caught = _count([ids <= run["flags"].keys() for run, ids in found])
+        lines.append([f"`{attack}` never above the median honest client", *below, caught])
+    gains = [
+        [summary["others lose"] for clients in CLIENTS if (summary := summarise(runs, dataset, "sybil", clients, name))]
+        for name in RIVALS
+    ]
+    caught = _count([ids <= run["flags"].keys() for run, ids in _runs_of(runs, dataset, "sybil")])
+    cells = [f"{max(of):+.0%}" if of else "–" for of in gains]
+    lines.append([f"`sybil` gains less than {SYBIL_GAIN:.0%} of all shares (worst size shown)", *cells, caught])
+    return f"### Goals\n\n{_table(lines)}"
+
+
+def _runs_of(runs: Mapping[str, Any], dataset: str, attack: str) -> list[tuple[Any, set[str]]]:
+    """The attacked runs, and who attacked in each."""
+    return [
+        (run, {str(client) for client in attack_named(attack).identities(clients // 2, clients)})
+        for clients in CLIENTS
+        for seed in SEEDS
+        if (run := runs.get(f"{dataset}/{attack}/{clients}/{seed}")) is not None
+    ]
+
+
+def _above_honest(run: Mapping[str, Any], identities: set[str], method: str) -> bool:
+    scores = run["scores"][method]
+    honest = median(score for client, score in scores.items() if client not in identities)
+    return any(scores[client] > honest for client in identities)
+
+
+def _count(holds: list[bool]) -> str:
+    return f"{sum(holds)} of {len(holds)} runs" if holds else "–"
+
+
+def _table(lines: list[list[str]]) -> str:
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def coverage(runs: Mapping[str, Any], dataset: str) -> str:
     """Which of the planned runs the page is made of."""
-    planned = experiments(smoke=False)
-    there = sum(key in runs for key in planned)
-    missing = "" if there == len(planned) else " The others were **not run**; the command continues where it stopped."
-    return f"{there} of {len(planned)} planned federations ({len(CLIENTS)} sizes, {len(SEEDS)} seeds) are in.{missing}"
+    planned = experiments(dataset)
+    there = [key for key in planned if key in runs]
+    text = f"{len(there)} of {len(planned)} planned federations ({len(CLIENTS)} sizes, {len(SEEDS)} seeds) are in."
+    if len(there) < len(planned):
+        text += " The others were **not run**; the command continues where it stopped."
+    if old := sum(runs[key].get("made") != made() for key in there):
+        text += f" {old} were measured with an **earlier default of CoAst or earlier flag rules**; the command measures"
+        text += " them again."
+    sick = sum(bool(runs[key].get("health")) for key in there if f"/{HONEST}/" in key)
+    return text + (f" The model lost parts of a layer in {sick} honest federations." if sick else "")
 
 
-def _honest_line(runs: Mapping[str, Any], clients: int, names: list[str]) -> list[str]:
-    found = [runs[key] for seed in SEEDS if (key := f"{HONEST}/{clients}/{seed}") in runs]
+def _honest_line(runs: Mapping[str, Any], dataset: str, clients: int, names: list[str]) -> list[str]:
+    found = [runs[key] for seed in SEEDS if (key := f"{dataset}/{HONEST}/{clients}/{seed}") in runs]
     if not found:
         return []
     client = str(clients // 2)
@@ -170,56 +258,80 @@ def _honest_line(runs: Mapping[str, Any], clients: int, names: list[str]) -> lis
     return ["(honest)", f"{fmean(run['accuracy'] for run in found):.2f}", flagged, *cells]
 
 
-def _attack_line(runs: Mapping[str, Any], attack: str, clients: int, names: list[str]) -> list[str]:
-    found = [runs[key] for seed in SEEDS if (key := f"{attack}/{clients}/{seed}") in runs]
+def _attack_line(runs: Mapping[str, Any], dataset: str, attack: str, clients: int, names: list[str]) -> list[str]:
+    found = [runs[key] for seed in SEEDS if (key := f"{dataset}/{attack}/{clients}/{seed}") in runs]
     if not found:
         return []
     identities = {str(client) for client in attack_named(attack).identities(clients // 2, clients)}
     caught = sum(identities <= run["flags"].keys() for run in found)
-    wrong = sum(len(run["flags"].keys() - identities) for run in found)
+    wrong = sum(len(wrongly_flagged(run["flags"], identities)) for run in found)
     flagged = f"{caught} of {len(found)}" + (f", {wrong} honest too" if wrong else "")
     cells = []
     for name in names:
-        summary = summarise(runs, attack, clients, name)
+        summary = summarise(runs, dataset, attack, clients, name)
         ranks = "/".join(map(str, summary["rank after"])) if summary else "–"
         cells.append(f"{ranks} {summary['share after']:.0%} ({summary['others lose']:+.0%})" if summary else "–")
     return [f"`{attack}`", f"{fmean(run['accuracy'] for run in found):.2f}", flagged, *cells]
 
 
+_TITLES = {"digits": "Digits", "cifar10": "CIFAR-10"}
 _INTRODUCTION = f"""\
 # Attacks: what a cheating client gains
 
     {COMMAND}
+    {COMMAND} --dataset cifar10
 
 A client in the middle of the true order attacks in every round, and its upload is aggregated like any other. Each cell
 shows the attacker's rank, seed by seed, and its mean share of all positive scores; in brackets, by how much the
 share of the honest clients falls (+) or grows (−) against the same federation without attack. “flagged” counts the runs
-in which every attacker was flagged (below), and honest clients that were flagged too. Shapley sees 100 test
-images; no other method sees any. Digits, deep-mlp, 30 rounds of FedAvg, the noise setting. Where
-an attacker leads a ranking, the table says so: scores measure agreement or utility, they do not prove honesty.
-
-The flag rules `idle` and `change` and the strength of the steering attacks were changed after a look at the flags of
-attacked federations of six clients with seed 0 (batches of 16). Detection on seed 0 is no independent test. The honest
-federations under “False alarms” have seeds that were not looked at before.
+in which every attacker was flagged (below), and honest clients that were flagged too. Shapley sees test images (100 of
+digits, 50 of CIFAR-10); no other method sees any. FedAvg, the noise setting; digits: deep-mlp, 30 rounds; CIFAR-10:
+tiny-resnet, 20 rounds of a twentieth of an epoch. Where an attacker leads a ranking, the table says so: scores measure
+agreement or utility, they do not prove honesty.
 
 Shares of collusions and sybils are those of all their identities together; the rank is that of one of them."""
 
 
-def run(smoke: bool, on_run: Callable[[str], None] = print) -> None:
+def run(
+    smoke: bool,
+    dataset: str = "digits",
+    attacks: Collection[str] = tuple(ATTACKS),
+    minutes: float | None = None,
+    on_run: Callable[[str], None] = print,
+) -> None:
     torch.set_num_threads(1)
-    file = RESULTS / f"{NAME}.json"
-    runs: dict[str, Any] = {} if smoke or not file.exists() else json.loads(file.read_text(encoding="utf-8"))["runs"]
-    for key, experiment in experiments(smoke).items():
-        if key in runs:
+    runs = {} if smoke else load()
+    until = None if minutes is None else time.monotonic() + 60 * minutes
+    for key, experiment in experiments(dataset, smoke).items():
+        wanted = experiment.attack is None or experiment.attack in attacks
+        known = key in runs and runs[key].get("made") == made()
+        if known or not wanted or (until is not None and time.monotonic() > until):
             continue
+        begun = time.process_time()
         runs[key] = measure(experiment)
-        on_run(f"{key}: accuracy {runs[key]['accuracy']:.3f}, flagged {runs[key]['flags']}")
+        runs[key]["seconds"] = round(time.process_time() - begun, 1)
+        on_run(f"{key}: accuracy {runs[key]['accuracy']:.3f}, flagged {runs[key]['flags']}, {runs[key]['seconds']} s")
         if not smoke:
-            keep(NAME, COMMAND, {"rounds": ROUNDS, "runs": runs})
+            keep(NAME, COMMAND, {"runs": runs})
     text = page(runs)
     if not smoke:
         (RESULTS.parent / "docs" / f"{NAME}.md").write_text(text, encoding="utf-8")
 
 
+def load() -> dict[str, Any]:
+    """What was measured, by key. Before there was a second dataset, keys did not name it."""
+    file = RESULTS / f"{NAME}.json"
+    kept = json.loads(file.read_text(encoding="utf-8"))["runs"] if file.exists() else {}
+    return {key if key.partition("/")[0] in DATASETS else f"digits/{key}": value for key, value in kept.items()}
+
+
 if __name__ == "__main__":
-    run("--smoke" in sys.argv)
+    parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--smoke", action="store_true", help="three small federations; nothing is written")
+    parser.add_argument("--dataset", choices=tuple(DATASETS), default="digits")
+    parser.add_argument("--attacks", default=",".join(ATTACKS), help="some of them, with commas")
+    parser.add_argument("--minutes", type=float, help="begin no federation after so many")
+    parser.add_argument("--page", action="store_true", help="write docs/attacks.md from what is there; train nothing")
+    given = parser.parse_args()
+    chosen = [attack_named(name) and name for name in given.attacks.split(",")]
+    run(given.smoke, given.dataset, chosen, 0.0 if given.page else given.minutes)

@@ -71,7 +71,7 @@ ATTACKS = {
     "copy": late_copy,
     "replay": echo,
     "steering": steering,
-    "unrelated": noise,
+    "noise": noise,
     "opposed": moved(lambda name: -1),
     "poisoned layers": moved(lambda name: -1 if name.startswith("middle") else 1),
     "scale": moved(lambda name: 5),
@@ -91,13 +91,59 @@ def test_each_kind_of_evidence_names_the_attacker_and_nobody_else(kind):
     assert {flag.kind for flag in found} <= set(KINDS)
 
 
+def wrong_labels(share):
+    """Clients whose updates go their own steady way and against the others', as far as their wrong labels reach."""
+
+    def forge(rng, start, local, steps, previous):
+        own = np.random.default_rng(7)
+        way = {n: own.standard_normal(SIZE) for n in LAYERS}
+        turning = {n: 0.01 * (way[n] + 0.5 * rng.standard_normal(SIZE)) for n in LAYERS}
+        return {n: start[n] - share * (local["e"][n] - start[n]) + turning[n] for n in LAYERS}
+
+    return forge
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.4])
+def test_an_honest_client_with_wrong_labels_has_no_flag(share):
+    assert flags(federation(wrong_labels(share))) == []
+
+
+def test_copies_of_an_upload_are_one_voice_so_that_colluders_turn_nobody_into_an_outsider():
+    """Three of six push along one vector; the honest ones agree with each other, and only the three are named."""
+    clients = "abcdef"
+    rng, way = np.random.default_rng(0), np.random.default_rng(9).standard_normal(SIZE)
+    rounds, start = [], {"w": np.zeros(SIZE)}
+    for number in range(1, ROUNDS + 1):
+        common = rng.standard_normal(SIZE)
+        local = {c: {"w": start["w"] + 0.01 * (common + rng.standard_normal(SIZE))} for c in "abc"}
+        local |= {c: {"w": start["w"] + (1 + place) * 0.04 * way} for place, c in enumerate("def")}
+        end = {"w": np.mean([model["w"] for model in local.values()], axis=0)}
+        rounds.append(Round(number, start=start, local={c: local[c] for c in clients}, end=end))
+        start = end
+    found = flags(rounds)
+    assert {flag.client for flag in found} == set("def")
+    assert {"steering", "same upload"} <= {flag.kind for flag in found}
+
+
+def test_a_client_that_turns_against_the_others_is_a_change():
+    count = iter(range(ROUNDS))
+
+    def forge(*view):
+        return honest(*view) if next(count) < ROUNDS // 2 else moved(lambda name: -1)(*view)
+
+    (found,) = flags(federation(forge))
+    assert (found.client, found.kind, found.rounds) == ("e", "change", 6)
+    assert "opposed" in found.evidence
+
+
 def test_a_mean_of_steps_is_a_replay_too():
     assert "replay" in {flag.kind for flag in flags(federation(mean_of_steps))}
 
 
 def test_a_copy_in_the_same_round_names_both_since_either_may_be_the_copy():
     found = flags(federation(lambda rng, start, local, steps, previous: local["a"]))
-    assert {(flag.client, flag.kind) for flag in found} == {("a", "copy"), ("e", "copy")}
+    assert {(flag.client, flag.kind) for flag in found} == {("a", "same upload"), ("e", "same upload")}
+    assert all("either may be the copy" in flag.evidence for flag in found)
 
 
 def test_a_claimed_weight_far_above_the_others_is_named():

@@ -264,6 +264,32 @@ def test_a_viewer_too_many_is_refused_and_nobody_who_watches_is_dropped(tmp_path
             one.close()
 
 
+def test_a_viewer_that_takes_nothing_holds_little_memory_and_is_dropped(tmp_path, monkeypatch):
+    size, held, dropped = 30_000_000, [], []  # far more than the system keeps for a socket
+    protocol = connections.LimitedConnections
+    pause, lost = protocol.pause_writing, protocol.connection_lost
+    monkeypatch.setattr(live, "plotly_js", lambda: "x" * size)
+    monkeypatch.setattr(connections, "STALLED_SECONDS", 0.5)
+    monkeypatch.setattr(protocol, "pause_writing", lambda self: held.append(pause(self) or _buffered(self)))
+    monkeypatch.setattr(protocol, "connection_lost", lambda self, exc: dropped.append(lost(self, exc)))
+    with served(tmp_path / "run") as port:
+        stuck = socket.create_connection(("127.0.0.1", port), timeout=20)
+        stuck.sendall(b"GET /plotly.js HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        eventually(lambda: dropped)
+        came = 0
+        with contextlib.closing(stuck), contextlib.suppress(ConnectionError):
+            while piece := stuck.recv(1_000_000):
+                came += len(piece)
+        assert came < size
+        assert max(held) < 500_000
+        monkeypatch.setattr(connections, "STALLED_SECONDS", 30)
+        assert len(get(port, "/plotly.js")[1]) == size
+
+
+def _buffered(connection):
+    return connection.transport.get_write_buffer_size()
+
+
 def test_a_token_comes_from_a_file_or_the_environment(tmp_path, monkeypatch):
     monkeypatch.delenv("FEDCOAST_TOKEN", raising=False)
     (tmp_path / "token").write_text(f"{TOKEN}\n")

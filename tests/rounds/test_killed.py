@@ -1,83 +1,16 @@
 """Real processes, really killed: what a recorder or an assessor was told to keep is kept, whole and to the last bit."""
 
-import os
 import random
-import signal
-import subprocess
-import sys
 import time
 
 import pytest
 
-import recording_children
-from fedcoast import BadFile, CoAst, Recorder, replay
-from fedcoast.audit import verify
-from federations import round_bits, show
-from recording_children import LAST, nth_round
+from benchmarks.kill_jobs import LAST, nth_round
+from benchmarks.killing import Children, check_whole, half_written
+from fedcoast import CoAst, Recorder, replay
+from federations import show
 
 pytestmark = pytest.mark.slow
-
-
-class Children:
-    """Forks children one after the other and kills them."""
-
-    def __init__(self, job):
-        command = [sys.executable, "-W", "error", recording_children.__file__, job]
-        alone = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # it forks: no threads
-        self._server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=alone)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._server.stdin.close()
-        self._server.stdout.close()
-        assert self._server.wait(timeout=30) == 0
-
-    def run_and_kill(self, folder, seconds, after_first=True):
-        """Start a child on a folder, kill it some time after its first report (or its start); all it reported."""
-        word, child = self._tell(folder).split()
-        assert word == "child"
-        said = [self._hear()] if after_first else []
-        time.sleep(seconds)
-        os.kill(int(child), signal.SIGKILL)
-        said.append(self._tell("bury"))
-        while said[-1] != "gone":
-            said.append(self._hear())
-        assert "failed" not in said
-        return said[:-1]
-
-    def _tell(self, line):
-        self._server.stdin.write(f"{line}\n")
-        self._server.stdin.flush()
-        return self._hear()
-
-    def _hear(self):
-        return self._server.stdout.readline().strip()
-
-
-def half_written(folder):
-    return [path.name for path in (folder / "rounds").glob(".*")]
-
-
-def check_whole(folder, reported):
-    """The folder holds what was reported, at most one round more, each as it was shown, and can be gone on with."""
-    if not (folder / "run.json").exists():  # killed before the folder was a run
-        assert reported == []
-        with pytest.raises(BadFile, match=r"neither a recorded run|is not a folder"):
-            replay(folder)
-        last = 0
-    else:
-        assert (found := verify(folder)).agrees, found.findings
-        rounds = list(replay(folder))
-        last = len(rounds)
-        assert [round.number for round in rounds] == list(range(1, last + 1))
-        for round in rounds:
-            assert round_bits(round) == round_bits(nth_round(round.number))
-    with Recorder(folder) as recorder:
-        assert (recorder.last_round or 0) == last
-    assert half_written(folder) == []
-    return last
 
 
 def test_a_recorder_killed_at_any_moment_leaves_every_finished_round_whole(tmp_path):

@@ -18,13 +18,14 @@ from fedcoast.errors import BadSetting
 from fedcoast.reports.assess_rounds import assess_rounds
 from fedcoast.reports.forms import write
 from fedcoast.rounds.clients import look_alikes, tidy_name
+from fedcoast.simulation.datasets.decoded import recall, recall_title
 from fedcoast.simulation.datasets.fashion import read_idx
 from fedcoast.simulation.datasets.files import File, read_folder
 from fedcoast.simulation.datasets.pickles import read_pickle
 from fedcoast.storage.files import read_json, sole_writer, write_json
 from fedcoast.storage.limits import limit
 from fedcoast.storage.model_files import load_model
-from fedcoast.storage.tensors import open_tensors, read_tensors
+from fedcoast.storage.tensors import open_tensors, read_tensors, write_tensors
 from federations import federation, show
 
 ROUNDS = federation(rounds=4)
@@ -147,10 +148,11 @@ def test_an_npz_that_unpacks_to_more_than_the_limit_is_refused_before_it_is_unpa
     assert load_model(tmp_path / "bomb.npz")["w"].size == 4_000_000
 
 
-def test_an_array_that_promises_more_than_its_member_holds_is_refused(tmp_path):
+@pytest.mark.parametrize("member", ["w.npy", "w"])
+def test_an_array_that_promises_more_than_its_member_holds_is_refused(tmp_path, member):
     header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999,)}".ljust(117) + b"\n"
     with zipfile.ZipFile(tmp_path / "liar.npz", "w") as archive:
-        archive.writestr("w.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+        archive.writestr(member, b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
     with pytest.raises(BadFile, match="needs 399,999,999,996 bytes of memory"):
         load_model(tmp_path / "liar.npz")
 
@@ -225,6 +227,40 @@ def test_a_gzipped_dataset_that_unpacks_to_more_than_the_limit_is_refused(tmp_pa
         read_folder(tmp_path, ["images"])
 
 
+def test_a_kept_dataset_that_unpacks_to_more_than_the_limit_is_not_read(tmp_path, monkeypatch):
+    content = {"stamp": "s", "name": "x", "title": "X", "classes": ["a"]}
+    arrays = dict.fromkeys(("train_images", "train_labels", "test_images", "test_labels"), np.zeros((1, 1, 1, 1)))
+    np.savez_compressed(tmp_path / "x.decoded.npz", **content, **arrays, bomb=np.zeros(4_000_000))
+    monkeypatch.setenv("FEDCOAST_MAX_DATASET", "10MB")
+    assert recall_title(tmp_path / "x.decoded.npz", "s") is None
+    assert recall(tmp_path / "x.decoded.npz", "s") is None
+    monkeypatch.setenv("FEDCOAST_MAX_DATASET", "100MB")
+    assert recall_title(tmp_path / "x.decoded.npz", "s") == "X"
+
+
+STATES = {
+    "a credit of somebody who never answered": lambda held: held["ledger"]["met"].pop(),
+    "a credit of 1e308": lambda held: held["ledger"]["credits"][0][1][0].__setitem__(1, 1e308),
+    "a credit that is text": lambda held: held["ledger"]["credits"][0][1][0].__setitem__(1, "much"),
+    "a round that is text": lambda held: held["ledger"]["credits"][0].__setitem__(0, "first"),
+    "a last round that is text": lambda held: held.__setitem__("last_round", "last"),
+    "rounds that are pending and absent": lambda held: held["facts"].__setitem__("pending", []),
+}
+
+
+@pytest.mark.parametrize("forge", STATES.values(), ids=STATES.keys())
+def test_a_state_that_no_assessor_writes_is_refused(tmp_path, forge):
+    coast = CoAst()
+    show(coast, ROUNDS)
+    coast.save(tmp_path / "good.state")
+    tensors, held = read_tensors(tmp_path / "good.state")
+    CoAst().restore(tmp_path / "good.state")
+    forge(held)
+    write_tensors(tmp_path / "bad.state", {name: (array, array.dtype.name) for name, array in tensors.items()}, held)
+    with pytest.raises(BadFile, match="it was altered"):
+        CoAst().restore(tmp_path / "bad.state")
+
+
 # Numbers and files that change
 
 
@@ -269,10 +305,27 @@ def test_a_name_from_outside_has_one_spelling(name):
     assert tidy_name(name) == "berlin"
 
 
-@pytest.mark.parametrize("name", ["Berlin", "berlіn", "berlin ", "berlin\u200b", "ｂerlin", "ber lin"])
+@pytest.mark.parametrize("name", ["Berlin", "berlіn", "berlin ", "berlin\u200b", "ｂerlin", "ber lin", "berIin"])
 def test_names_that_look_alike_are_marked(name):
     assert look_alikes(["oslo", "berlin", name]) == [tuple(sorted(["berlin", name]))]
     assert look_alikes(["oslo", "berlin", 7, 8]) == []
+
+
+def test_a_capital_i_is_an_i_and_may_be_taken_for_an_l():
+    assert look_alikes(["Ines", "ines", "all", "ali"]) == [("Ines", "ines")]
+    assert look_alikes(["all", "aIl"]) == [("aIl", "all")]
+
+
+def test_an_import_of_a_bomb_writes_nothing_and_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setenv("FEDCOAST_MAX_MODEL", "1MB")
+    clients = tmp_path / "models" / "round-1" / "clients"
+    clients.mkdir(parents=True)
+    for file in (clients.parent / "start.npz", clients.parent / "end.npz", clients / "berlin.npz"):
+        np.savez_compressed(file, w=np.zeros(4_000_000, np.float32))
+    done = fedcoast("import", tmp_path / "models", tmp_path / "run")
+    assert done.code == 3
+    assert "FEDCOAST_MAX_MODEL" in done.stderr
+    assert sum(path.stat().st_size for path in (tmp_path / "run").rglob("*") if path.is_file()) < 10_000
 
 
 def test_an_overlong_name_is_refused():

@@ -1,7 +1,7 @@
 """What each client did in each round, in a few numbers: the ground that flags are raised on.
 
 Updates are looked at in a sample of their entries, the same in every round. Of earlier rounds the samples of the last
-uploads and of the last four global steps are held, and nothing else.
+uploads and of the last four global steps are held, and of each client what was seen in its last 500 rounds.
 """
 
 from collections.abc import Mapping
@@ -22,6 +22,7 @@ from fedcoast.rounds.unmoved import layer_of
 Sample = NDArray[np.float64]
 
 MOST_OF_A_LAYER = 4096
+MOST_ROUNDS = 500  # of each client, the latest
 STEPS = 4
 EQUAL = 0.9999  # cosine of two updates that are the same but for rounding
 FEWEST_ENTRIES = 100  # with fewer, honest updates may well point the same way
@@ -29,14 +30,19 @@ FEWEST_ENTRIES = 100  # with fewer, honest updates may well point the same way
 
 @dataclass(frozen=True)
 class Observed:
-    """One client in one round. Cosines are NaN where there is nothing to compare with."""
+    """One client in one round. Cosines are NaN where there is nothing to compare with.
+
+    Clients that send the same update in a round are one voice: they are not compared with each other, and count once
+    where others are compared with them.
+    """
 
     equals_start: bool
     equals_own_last: bool
-    equals_other: Client | None
+    equals_other: tuple[Client, ...]
     equals_other_last: Client | None
     replayed: float
     own_direction: float
+    others_direction: float
     agreement: float
     others_agreement: float
     length: float
@@ -58,59 +64,102 @@ class Behaviour:
         if fl_round.ballot_keep is not None:
             return
         schema = fl_round.schema()
-        layers = _layers(schema)
         start = _sample(schema, fl_round.read_start(schema))
         uploads = _uploads(fl_round, schema)
         if any(step.size != start.size for step in self._steps):  # the model has grown: nothing earlier compares
             self._updates, self._uploads, self._steps = {}, {}, []
         updates = {client: upload - start for client, upload in uploads.items()}
-        logs = _weights(fl_round)
         if len(updates) > 1 and start.size >= FEWEST_ENTRIES:
-            agreements = {client: _agreement(client, updates) for client in updates}
-            by_layer = {
-                layer: {
-                    client: _agreement(client, {other: update[part] for other, update in updates.items()})
-                    for client in updates
-                }
-                for layer, part in layers.items()
-            }
-            for client in updates:
-                row = self._row(client, uploads, updates, agreements, by_layer, logs)
-                self.by_client.setdefault(client, []).append(row)
+            for client, row in self._rows(uploads, updates, _layers(schema), _weights(fl_round)).items():
+                rows = self.by_client.setdefault(client, [])
+                rows.append(row)
+                del rows[:-MOST_ROUNDS]
         self._updates.update(updates)
         self._uploads.update(uploads)
         self._steps = [*self._steps, _sample(schema, fl_round.read_end(schema)) - start][-STEPS:]
 
-    def _row(
+    def _rows(
         self,
-        client: Client,
         uploads: Mapping[Client, Sample],
         updates: Mapping[Client, Sample],
-        agreements: Mapping[Client, float],
-        by_layer: Mapping[str, Mapping[Client, float]],
-        logs: Mapping[Client, float],
-    ) -> Observed:
-        update, length = updates[client], float(np.linalg.norm(updates[client]))
-        others = [other for other in updates if other != client]
-        moved = length > 0
-        lengths = [np.linalg.norm(updates[other]) for other in others]
-        usual = float(np.median(lengths))
-        return Observed(
-            equals_start=not moved and usual > 0,  # where nobody moves, being still is no evidence
-            equals_own_last=moved and _same(uploads[client], self._uploads.get(client)),
-            equals_other=next((o for o in others if moved and _cosine(update, updates[o]) > EQUAL), None),
-            equals_other_last=next((o for o in others if moved and _same(uploads[client], self._uploads.get(o))), None),
-            replayed=_explained(update, self._steps),
-            own_direction=_cosine(update, self._updates[client]) if client in self._updates else float("nan"),
-            agreement=agreements[client],
-            others_agreement=float(np.median([agreements[other] for other in others])),
-            length=float(np.log(length / usual)) if moved and usual > 0 else float("nan"),
-            weight=logs.get(client, float("nan")),
-            layers={
-                layer: (values[client], float(np.median([values[other] for other in others])))
-                for layer, values in by_layer.items()
-            },
+        parts: Mapping[str, slice],
+        weights: Mapping[Client, float],
+    ) -> dict[Client, Observed]:
+        clients = list(updates)
+        products = {layer: _products([update[part] for update in updates.values()]) for layer, part in parts.items()}
+        whole = np.sum(list(products.values()), axis=0)
+        lengths = np.sqrt(whole.diagonal())
+        same = _voices(_cosines(whole))
+        voices = Voices(same)
+        agreements = voices.agreements(_cosines(whole))
+        by_layer = {layer: voices.agreements(_cosines(product)) for layer, product in products.items()}
+        directions = np.array(
+            [_cosine(updates[c], self._updates[c]) if c in self._updates else np.nan for c in clients]
         )
+        rows = {}
+        for place, client in enumerate(clients):
+            moved, usual = lengths[place] > 0, voices.usual(lengths, place)
+            earlier = (other for other in clients if other != client)
+            rows[client] = Observed(
+                equals_start=bool(not moved and usual > 0),  # where nobody moves, being still is no evidence
+                equals_own_last=bool(moved and _same(uploads[client], self._uploads.get(client))),
+                equals_other=tuple(clients[at] for at in np.flatnonzero(same == same[place]) if at != place),
+                equals_other_last=next(
+                    (o for o in earlier if moved and _same(uploads[client], self._uploads.get(o))), None
+                ),
+                replayed=_explained(updates[client], self._steps),
+                own_direction=float(directions[place]),
+                others_direction=voices.usual(directions, place),
+                agreement=float(agreements[place]),
+                others_agreement=voices.usual(agreements, place),
+                length=float(np.log(lengths[place] / usual)) if moved and usual > 0 else float("nan"),
+                weight=weights.get(client, float("nan")),
+                layers={layer: (float(of[place]), voices.usual(of, place)) for layer, of in by_layer.items()},
+            )
+        return rows
+
+
+class Voices:
+    """Who speaks for whom: clients with the same number sent the same update, and the first of them counts."""
+
+    def __init__(self, same: NDArray[np.int64]) -> None:
+        self._same = same
+        self._first = np.unique(same)  # a voice has the number of its first client
+
+    def agreements(self, cosines: Sample) -> Sample:
+        """Each client's cosine with the mean direction of the other voices; 0 where there is none."""
+        among = cosines[:, self._first]
+        own = np.searchsorted(self._first, self._same)
+        rest = among.sum(axis=1) - among[np.arange(len(own)), own]
+        voices = among[self._first]
+        squares = (voices.sum() - 2 * voices.sum(axis=1) + voices.diagonal())[own]
+        found: Sample = np.divide(rest, np.sqrt(np.maximum(squares, 0)), out=np.zeros(len(own)), where=squares > 1e-12)
+        return found
+
+    def usual(self, values: Sample, place: int) -> float:
+        """The median over the other voices; NaN where there is none."""
+        others = values[self._first[self._first != self._same[place]]]
+        others = others[~np.isnan(others)]
+        return float(np.median(others)) if others.size else float("nan")
+
+
+def _voices(cosines: Sample) -> NDArray[np.int64]:
+    """The number of the first client that sent the same update, for each."""
+    first: NDArray[np.int64] = np.argmax((cosines > EQUAL) | np.eye(len(cosines), dtype=bool), axis=1)
+    return first
+
+
+def _products(updates: list[Sample]) -> Sample:
+    stacked = np.stack(updates)
+    products: Sample = stacked @ stacked.T
+    return products
+
+
+def _cosines(products: Sample) -> Sample:
+    lengths = np.sqrt(products.diagonal())
+    scale = np.outer(lengths, lengths)
+    cosines: Sample = np.divide(products, scale, out=np.zeros_like(products), where=scale > 0)
+    return cosines
 
 
 def _uploads(fl_round: Round, schema: ModelSchema) -> dict[Client, Sample]:
@@ -148,17 +197,6 @@ def _layers(schema: ModelSchema) -> dict[str, slice]:
 
 def _stride(entry: Any) -> int:
     return max(1, -(-int(np.prod(entry.shape)) // MOST_OF_A_LAYER))
-
-
-def _agreement(client: Client, updates: Mapping[Client, Sample]) -> float:
-    """The cosine with the mean direction of the others."""
-    directions = [_direction(update) for other, update in updates.items() if other != client]
-    return _cosine(updates[client], np.sum(directions, axis=0))
-
-
-def _direction(update: Sample) -> Sample:
-    length = np.linalg.norm(update)
-    return update / length if length > 0 else update
 
 
 def _cosine(one: Sample, other: Sample) -> float:

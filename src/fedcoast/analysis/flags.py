@@ -1,30 +1,33 @@
 """Flags: evidence that an upload is not what honest training gives. They are shown, and never change a score.
 
 Each flag rests on something that a reader can check in the run: an upload that equals another model, an update that is
-made of earlier global steps, one that repeats itself, that has nothing to do with what all others do, or that is far
+made of earlier global steps, one that repeats itself, that is noise, that works against all others, or that is far
 out of scale. `docs/attacks.md` shows which attacks are found, and how often honest clients are flagged.
 
 A client is measured against the others of the same round, never against a fixed number alone. Of large models every
 n-th entry of each layer is looked at, at most 4,096 of each.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from statistics import median
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from statistics import fmean, median
+from typing import Any
 
 import numpy as np
 
 from fedcoast.analysis.behaviour import Behaviour, Observed, series
 from fedcoast.errors import Client
 from fedcoast.rounds import Round
+from fedcoast.rounds.clients import client_to_json
 
 KINDS = (
     "idle",
     "repeated",
+    "same upload",
     "copy",
     "replay",
     "steering",
-    "unrelated",
+    "noise",
     "opposed",
     "poisoned layers",
     "scale",
@@ -33,13 +36,17 @@ KINDS = (
 )
 EVIDENT_ROUNDS = 3  # an exact coincidence in so many rounds, or in all if there are fewer
 REPLAYED = 0.97  # share of an update that earlier global steps explain
-SAME_DIRECTION, ABOVE_OTHERS = 0.95, 0.2  # cosine with the own last update, and how far above the others' median
-COMMON, UNRELATED = 0.1, 0.03  # others' agreement from which a round tells something, and the flagged client's own
-OPPOSED = -0.1
+SAME_DIRECTION, ABOVE_OTHERS = 0.95, 0.2  # cosine with the own last update, and how far above the others' median,
+STRAIGHTER = 10  # or by what factor nearer to 1
+COMMON = 0.1  # others' agreement from which a round tells something
+CHANCE = 0.03  # mean cosines that noise stays below
+STEADY, STRONG = 0.15, 0.3  # the others' own direction, or else their agreement, that noise is told from
+OPPOSED = 0.75  # of the others' agreement, with the sign turned
+AGAINST, NEARLY_ALWAYS = 0.8, 0.95  # in which share of the rounds, of whole updates and of single layers
 FEWEST_ROUNDS = 5
 OUT_OF_SCALE, CLAIMED = 4.0, 10.0  # times the others' median length, and weight
 SPREADS = 6.0  # of the others' own spread
-CHANGED = 8.0  # standard errors between the agreement before and after
+JUST_BEFORE, TURNED = 3, 0.5  # rounds around a change, and the share of the others' agreement before and after
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,13 @@ class Flag:
     rounds: int
     evidence: str
 
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "client": client_to_json(self.client)}
+
+
+Others = Mapping[Client, list[Observed]]
+Rule = Callable[[Client, list[Observed], Others], Flag | None]
+
 
 def flags(rounds: Iterable[Round]) -> list[Flag]:
     """All flags of a federation, by client; empty where nothing stands out, or uploads are known by ballots only."""
@@ -61,16 +75,25 @@ def flags(rounds: Iterable[Round]) -> list[Flag]:
 
 
 def flags_of(behaviour: Behaviour) -> list[Flag]:
-    """The flags of the rounds that were observed, for whoever goes through the rounds anyway."""
+    """The flags of the rounds that were observed, for whoever goes through the rounds anyway.
+
+    What is evident in a client alone comes first. Who was found so is no measure for the others.
+    """
     by_client = behaviour.by_client
+    evident = _found(EVIDENT, by_client, by_client)
+    named = {flag.client for flag in evident}
+    measure = {client: rows for client, rows in by_client.items() if client not in named}
+    found = [*evident, *_found(COMPARED, by_client, measure if len(measure) > 1 else by_client)]
+    place = {client: at for at, client in enumerate(by_client)}
+    return sorted(found, key=lambda flag: (place[flag.client], KINDS.index(flag.kind)))
+
+
+def _found(rules: Iterable[Rule], by_client: Mapping[Client, list[Observed]], measure: Others) -> list[Flag]:
     found = []
-    for client, observed in by_client.items():
-        others = {other: rows for other, rows in by_client.items() if other != client}
-        found += [flag for rule in RULES if (flag := rule(client, observed, others)) is not None]
+    for client, rows in by_client.items():
+        others = {other: of for other, of in measure.items() if other != client}
+        found += [flag for rule in rules if (flag := rule(client, rows, others)) is not None]
     return found
-
-
-Others = Mapping[Client, list[Observed]]
 
 
 def _idle(client: Client, observed: list[Observed], others: Others) -> Flag | None:
@@ -82,11 +105,18 @@ def _repeated(client: Client, observed: list[Observed], others: Others) -> Flag 
     return _coincidence(client, observed, "repeated", same, "its own last upload")
 
 
+def _same_upload(client: Client, observed: list[Observed], others: Others) -> Flag | None:
+    """Within a round nobody can tell who copied whom, or whether both are one."""
+    names = ", ".join(sorted({str(other) for row in observed for other in row.equals_other}))
+    what = f"the upload of {names} in the same round (either may be the copy, or both may be one)"
+    return _coincidence(client, observed, "same upload", [bool(row.equals_other) for row in observed], what)
+
+
 def _copy(client: Client, observed: list[Observed], others: Others) -> Flag | None:
-    copied = [(row.equals_other is not None or row.equals_other_last is not None) for row in observed]
-    names = {str(row.equals_other or row.equals_other_last) for row in observed if row.equals_other is not None}
-    names |= {str(row.equals_other_last) for row in observed if row.equals_other_last is not None}
-    return _coincidence(client, observed, "copy", copied, f"an upload of {', '.join(sorted(names))}")
+    copied = [row.equals_other_last for row in observed]
+    names = ", ".join(sorted({str(other) for other in copied if other is not None}))
+    what = f"an earlier upload of {names}"
+    return _coincidence(client, observed, "copy", [other is not None for other in copied], what)
 
 
 def _replay(client: Client, observed: list[Observed], others: Others) -> Flag | None:
@@ -104,35 +134,64 @@ def _coincidence(client: Client, observed: list[Observed], kind: str, holds: lis
 def _steering(client: Client, observed: list[Observed], others: Others) -> Flag | None:
     own = series(observed, "own_direction")
     theirs = [median(values) for rows in others.values() if (values := series(rows, "own_direction"))]
-    if len(own) < FEWEST_ROUNDS or not theirs or median(own) < max(SAME_DIRECTION, median(theirs) + ABOVE_OTHERS):
+    if len(own) < FEWEST_ROUNDS or not theirs:
         return None
-    text = f"The update repeats its own last direction (median cosine {median(own):.2f}; others {median(theirs):.2f})."
+    usual = median(theirs)
+    if median(own) < max(SAME_DIRECTION, min(usual + ABOVE_OTHERS, 1 - (1 - usual) / STRAIGHTER)):
+        return None
+    text = f"The update repeats its own last direction (median cosine {median(own):.2f}; others {usual:.2f})."
     return Flag(client, "steering", len(own), text)
 
 
-def _unrelated(client: Client, observed: list[Observed], others: Others) -> Flag | None:
+def _noise(client: Client, observed: list[Observed], others: Others) -> Flag | None:
+    """Honest training on any data, wrong labels included, has a direction of its own; noise has none."""
     telling = [row for row in observed if row.others_agreement > COMMON]
-    if len(telling) < FEWEST_ROUNDS:
+    if not _is_noise(telling):
         return None
-    mean = float(np.mean([row.agreement for row in telling]))
-    if mean > UNRELATED:
+    text = "The update has no direction: it agrees neither with the others' nor with its own last one"
+    agreement, direction = (np.nanmean(series(telling, name)) for name in ("agreement", "own_direction"))
+    return Flag(client, "noise", len(telling), f"{text} (mean cosines {agreement:.2f} and {direction:.2f}).")
+
+
+def _is_noise(observed: list[Observed]) -> bool:
+    rows = [row for row in observed if not row.equals_start]  # who does not move is idle
+    own, others = series(rows, "own_direction"), series(rows, "others_direction")
+    if min(len(own), len(others), len(rows)) < FEWEST_ROUNDS:
+        return False
+    if median(others) < STEADY and fmean(row.others_agreement for row in rows) < STRONG:
+        return False
+    return all(
+        abs(fmean(values)) < CHANCE and median(map(abs, values)) < COMMON
+        for values in (own, [row.agreement for row in rows])
+    )
+
+
+def _opposed(client: Client, observed: list[Observed], others: Others) -> Flag | None:
+    telling = [(row.agreement, row.others_agreement) for row in observed if row.others_agreement > COMMON]
+    if not _is_opposed(telling):
         return None
-    common = float(np.mean([row.others_agreement for row in telling]))
-    kind = "opposed" if mean < OPPOSED else "unrelated"
-    text = f"The update does not agree with the others' (mean cosine {mean:.2f}; among the others {common:.2f})."
-    return Flag(client, kind, len(telling), text)
+    own, common = fmean(own for own, _ in telling), fmean(common for _, common in telling)
+    text = f"The update works against the others' (mean cosine {own:.2f}; among the others {common:.2f})."
+    return Flag(client, "opposed", len(telling), text)
+
+
+def _is_opposed(pairs: list[tuple[float, float]], share: float = AGAINST) -> bool:
+    """Whether the first numbers are about the second ones with the sign turned, in most rounds."""
+    if len(pairs) < FEWEST_ROUNDS:
+        return False
+    against = sum(own < 0 for own, _ in pairs) >= share * len(pairs)
+    return against and fmean(own for own, _ in pairs) < -OPPOSED * fmean(common for _, common in pairs)
 
 
 def _poisoned_layer(client: Client, observed: list[Observed], others: Others) -> Flag | None:
     layers = dict.fromkeys(layer for row in observed for layer in row.layers)
     bad, good = [], 0
     for layer in layers:
-        telling = [row.layers[layer] for row in observed if row.layers[layer][1] > COMMON]
-        if len(telling) < FEWEST_ROUNDS:
+        telling = [row.layers[layer] for row in observed if layer in row.layers and row.layers[layer][1] > COMMON]
+        if len(telling) < max(FEWEST_ROUNDS, len(observed) / 3):
             continue
-        mean = float(np.mean([own for own, _ in telling]))
-        bad += [layer] if mean < OPPOSED else []
-        good += mean > COMMON
+        bad += [layer] if _is_opposed(telling, NEARLY_ALWAYS) else []
+        good += fmean(own for own, _ in telling) > COMMON
     if not bad or not good:
         return None
     text = f"The update opposes everybody in {', '.join(bad)} and agrees elsewhere."
@@ -156,21 +215,37 @@ def _scale(client: Client, observed: list[Observed], others: Others) -> Flag | N
 
 
 def _change(client: Client, observed: list[Observed], others: Others) -> Flag | None:
-    telling = [row for row in observed if row.others_agreement > COMMON]
-    own = np.array([row.agreement for row in telling])
-    gaps = own - [row.others_agreement for row in telling]
-    best, at = 0.0, 0
-    for cut in range(FEWEST_ROUNDS, len(gaps) - FEWEST_ROUNDS + 1):
-        before, after = gaps[:cut], gaps[cut:]
-        if own[cut:].mean() > UNRELATED:
+    """From some round on the update is noise, or turned against the others, and just before it was neither."""
+    for cut in range(FEWEST_ROUNDS, len(observed) - FEWEST_ROUNDS + 1):
+        last, first = observed[cut - JUST_BEFORE : cut], observed[cut : cut + JUST_BEFORE]
+        if not _fell(last, first) and not _turned(last, first):  # at once; most rounds are left here
             continue
-        error = float(np.sqrt(before.var(ddof=1) / len(before) + after.var(ddof=1) / len(after)))
-        drop = float(before.mean() - after.mean())
-        if drop > ABOVE_OTHERS / 2 and drop / max(error, 1e-9) > best:
-            best, at = drop / max(error, 1e-9), cut
-    if best < CHANGED:
-        return None
-    return Flag(client, "change", len(gaps) - at, f"Its agreement with the others fell at once, after {at} rounds.")
+        after = observed[cut:]
+        earlier = [row.agreement for row in observed[:cut] if row.others_agreement > COMMON]
+        if len(earlier) < FEWEST_ROUNDS or fmean(earlier) < COMMON:
+            continue
+        pairs = [(row.agreement, row.others_agreement) for row in after if row.others_agreement > COMMON]
+        became = "noise" if _is_noise(after) else "opposed to the others'" if _is_opposed(pairs) else ""
+        if became:
+            text = f"After {cut} rounds of training the update became {became} at once."
+            return Flag(client, "change", len(after), text)
+    return None
 
 
-RULES = (_idle, _repeated, _copy, _replay, _steering, _unrelated, _poisoned_layer, _scale, _change)
+def _fell(last: list[Observed], first: list[Observed]) -> bool:
+    """Whether the update had a direction in the last rounds before, and has none in the first ones after."""
+    if min(max(row.agreement, row.own_direction) for row in last) < COMMON:
+        return False
+    return max(max(abs(row.agreement), abs(row.own_direction)) for row in first) < COMMON
+
+
+def _turned(last: list[Observed], first: list[Observed]) -> bool:
+    """Whether the agreement changed its sign from one round to the next."""
+    if min(row.others_agreement for row in (*last, *first)) < COMMON:
+        return False
+    before, after = ([row.agreement / row.others_agreement for row in rows] for rows in (last, first))
+    return min(before) > TURNED and max(after) < -TURNED
+
+
+EVIDENT: tuple[Rule, ...] = (_idle, _repeated, _same_upload, _copy, _replay, _steering)
+COMPARED: tuple[Rule, ...] = (_noise, _opposed, _poisoned_layer, _scale, _change)

@@ -7,6 +7,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from fedcoast.analysis.behaviour import Behaviour
+from fedcoast.analysis.flags import flags_of
 from fedcoast.analysis.health import Health
 from fedcoast.audit.artifacts import Claim
 from fedcoast.audit.states import compared_states
@@ -55,6 +57,7 @@ class _Check:
         self.found: list[str] = []
         self.assessor: Assessor | None = None
         self._shares: dict[int, Shares | None] = {}
+        self._behaviour = Behaviour()
         try:
             self.assessor = remade(claim.method, claim.settings)
         except BadSetting as error:
@@ -71,6 +74,8 @@ class _Check:
             self.assessor.observe(round)
             if "health" in self.claim.said:
                 self._shares[round.number] = unmoved_in(round)
+            if "flags" in self.claim.said:
+                self._behaviour.observe(round)
             if later and last_round(self.assessor.assessment()) != self.claim.last_round:
                 self.assessor = None
         except FedcoastError as error:
@@ -85,7 +90,7 @@ class _Check:
         """With the rounds so far; of a claim that never agrees the first differences are told."""
         if self.assessor is None:
             return
-        now = _named(_compared(self.claim, self.assessor, Health(self._shares)))
+        now = _named(_compared(self.claim, self.assessor, Health(self._shares), self._behaviour))
         self.found = now and (self.found or now)
         if not now and self.claim.kind in _END_UNSAID:
             self.claim = replace(self.claim, last_round=self.assessor.last_round)
@@ -105,7 +110,7 @@ def _named(differing: Iterator[str]) -> list[str]:
     return named + ([f"differs in {more} more"] if more else [])
 
 
-def _compared(claim: Claim, assessor: Assessor, health: Health) -> Iterator[str]:
+def _compared(claim: Claim, assessor: Assessor, health: Health, behaviour: Behaviour) -> Iterator[str]:
     if claim.kind == "record of credits":
         yield from _compared_credits(claim.said["credits"], assessor.assessment().lasting_credits)
         return
@@ -117,6 +122,8 @@ def _compared(claim: Claim, assessor: Assessor, health: Health) -> Iterator[str]
         yield from _compared_answers(claim, json.loads(assessor.assessment().to_json()))
         if "health" in claim.said and claim.said["health"] != health.to_json():
             yield f"says of the model's health {claim.said['health']!r}; {health.to_json()!r} follows"
+        if "flags" in claim.said and claim.said["flags"] != (now := [f.to_json() for f in flags_of(behaviour)]):
+            yield f"flags {claim.said['flags']!r}; {now!r} follows from the recording"
 
 
 def _compared_credits(said: Mapping[int, Mapping[Any, float]], now: Mapping[int, Mapping[Any, float]]) -> Iterator[str]:
@@ -147,7 +154,7 @@ def _compared_answers(claim: Claim, now: Mapping[str, Any]) -> Iterator[str]:
     for key in ("zero_is_idle", "dependence_span", "counted_rounds"):
         if key in said and said[key] != now[key]:  # answers of earlier versions do not say it
             yield f"says {key} {said[key]!r}; it is {now[key]!r}"
-    for key in sorted(said.keys() - now.keys() - {"health"}):
+    for key in sorted(said.keys() - now.keys() - {"health", "flags"}):
         yield f"says {key!r}, which no answer does"
     if claim.standings:
         yield from _compared_standings(claim, now)

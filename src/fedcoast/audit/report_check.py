@@ -85,7 +85,8 @@ def make_again(
         **options,
     )
     health = health_of(folder, data.health.shares) if "health" in parts else replace(data.health, shares={})
-    return replace(data, health=health, made=made, versions=versions, head=signature["head"])
+    flags = data.flags if "flags" in parts else None
+    return replace(data, health=health, flags=flags, made=made, versions=versions, head=signature["head"])
 
 
 def _assessor(assessment: Mapping[str, Any], layers: bool) -> Assessor:

@@ -81,6 +81,8 @@ def assess(
     health = health_of(run, shares)
     if json:
         whole = {**loads(assessment.to_json()), "health": health.to_json()}
+        if flags and ray is None:
+            whole["flags"] = [flag.to_json() for flag in flags_of(behaviour)]
         typer.echo(dumps(whole, indent=1, allow_nan=False))
     elif csv:
         print_csv(assessment.to_csv())

@@ -8,7 +8,7 @@ from typing import Any
 
 from fedcoast.errors import BadFile, Client
 from fedcoast.methods.assessment import Assessment
-from fedcoast.methods.option_checks import is_number
+from fedcoast.methods.option_checks import LARGEST, is_number
 from fedcoast.methods.text import csv_name, csv_row
 from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
 from fedcoast.storage.old_settings import translated
@@ -167,17 +167,14 @@ def _about(
     }
 
 
-_LARGEST = 1e100  # sums and squares of larger ones are not finite
-
-
 def _checked(answer: Assessment) -> Assessment:
     """The same answer, once everything in it has the right type: a file may hold anything."""
     for row in (answer.scores, answer.rounds_scored, *answer.credits.values()):
         for client, value in row.items():
             if not is_number(value):
                 raise ValueError(f"client {client!r} has {value!r} where a number is wanted")
-            if abs(value) > _LARGEST:
-                raise ValueError(f"client {client!r} has {value!r}; numbers up to {_LARGEST:g} can be counted with")
+            if abs(value) > LARGEST:
+                raise ValueError(f"client {client!r} has {value!r}; numbers up to {LARGEST:g} can be counted with")
     if not all(type(count) is int and count >= 0 for count in answer.rounds_scored.values()):
         raise ValueError("rounds are counted in whole numbers of at least 0")
     if not all(isinstance(reason, str) for of in answer.quarantined.values() for reason in of.values()):

@@ -197,8 +197,10 @@ class Assessor(ABC):
             self._check_settings(path, {"method": header["method"], **theirs})
             ledger, last_round = Ledger.from_json(header["ledger"]), header["last_round"]
             schema = None if header["layout"] is None else ModelSchema.from_json(header["layout"])
+            if last_round is not None and type(last_round) is not int:
+                raise TypeError(f"last_round {last_round!r}")
             self._restore(header["facts"], {name: read(array)[0] for name, array in tensors.items()})
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
             if isinstance(error, FedcoastError):
                 raise
             raise BadFile(f"{path} is not as an assessor saves it ({error!r}); it was altered") from error

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fedcoast.errors import Client
+from fedcoast.methods.option_checks import LARGEST, is_number
 from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
 
 Credits = dict[int, dict[Client, float]]
@@ -56,7 +57,21 @@ class Ledger:
         rows = data.get("unchanged", [])  # absent where nobody did, and from earlier versions
         ledger.unchanged = {number: [client_from_json(client) for client in of] for number, of in rows}
         ledger._met = {client_from_json(client) for client in data["met"]}
+        ledger._check()
         return ledger
+
+    def _check(self) -> None:
+        """Refuse what no assessor writes: a file may hold anything."""
+        for table in (self.credits, self.quarantined, self.unchanged):
+            if not all(type(number) is int for number in table):
+                raise ValueError("rounds are whole numbers")
+            if strangers := {client for of in table.values() for client in of} - self._met:
+                raise ValueError(f"client {min(strangers, key=str)!r} never answered")
+        for value in (value for of in self.credits.values() for value in of.values()):
+            if not is_number(value) or abs(value) > LARGEST:
+                raise ValueError(f"a credit is a finite number; got {value!r}")
+        if not all(isinstance(reason, str) for of in self.quarantined.values() for reason in of.values()):
+            raise ValueError("the reasons of a quarantine are text")
 
 
 def totals(credits: Credits, clients: Iterable[Client]) -> tuple[dict[Client, float], dict[Client, int]]:

@@ -4,6 +4,8 @@ import sys
 
 from fedcoast.errors import BadSetting
 
+LARGEST = 1e100  # sums and squares of larger numbers are not finite
+
 
 def check_word(option: str, value: object, words: tuple[str, ...]) -> None:
     """

@@ -15,6 +15,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 COOKIE = "fedcoast"
+_PIECE = 64 * 1024  # bytes of an answer that wait for one viewer
 _HEADERS = (
     (b"cache-control", b"no-store"),
     (b"referrer-policy", b"no-referrer"),
@@ -103,6 +104,12 @@ def _with_safe_headers(send: Send) -> Send:
             given = list(message.get("headers", []))
             known = {name for name, _ in given}
             message = {**message, "headers": given + [header for header in _HEADERS if header[0] not in known]}
+        if message["type"] == "http.response.body":
+            rest = memoryview(message.get("body", b""))
+            while len(rest) > _PIECE:  # the next piece waits until the viewer has taken most of the last one
+                await send({"type": "http.response.body", "body": bytes(rest[:_PIECE]), "more_body": True})
+                rest = rest[_PIECE:]
+            message = {**message, "body": bytes(rest)}
         await send(message)
 
     return with_headers

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from fedcoast.analysis.behaviour import Behaviour
+from fedcoast.analysis.flags import flags_of
 from fedcoast.analysis.health import Health
 from fedcoast.analysis.rewards import Rewards, Rule, rewards
 from fedcoast.analysis.uncertainty import By, uncertainty
@@ -28,13 +30,14 @@ def assess_rounds(
     """Show the rounds to an assessor (CoAst by default) and to the `others` it is compared with; report on all.
 
     `unavailable` has the methods that could not run, with the reason; `details` are passed on to `build_report`. The
-    health of the model is known where the rounds carry it (`rounds.unmoved`); uploads are not read twice for it.
+    health of the model is known where the rounds carry it (`rounds.unmoved`). For flags the uploads are read once more.
     """
     main = CoAst(track_layers=True) if assessor is None else assessor
     comparison: Comparison | None = None
     shares: dict[int, Shares | None] = {}
     accuracy: dict[int, float] = {}
-    rounds = _noted(rounds, shares, accuracy)
+    behaviour = Behaviour()
+    rounds = _noted(rounds, shares, accuracy, behaviour)
     if others or unavailable:
         comparison = compare(rounds, {main.method: main, **(others or {})}, details.get("truth"), on_round=on_round)
         if main.method in comparison.errors:
@@ -44,16 +47,19 @@ def assess_rounds(
         for fl_round in rounds:
             main.observe(fl_round)
             on_round(fl_round)
-    details = {"health": Health(shares), "accuracy": accuracy, **details}
+    details = {"health": Health(shares), "accuracy": accuracy, "flags": tuple(flags_of(behaviour)), **details}
     return build_report(main.assessment(), comparison=comparison, **details)
 
 
-def _noted(rounds: Iterable[Round], shares: dict[int, Shares | None], accuracy: dict[int, float]) -> Iterator[Round]:
+def _noted(
+    rounds: Iterable[Round], shares: dict[int, Shares | None], accuracy: dict[int, float], behaviour: Behaviour
+) -> Iterator[Round]:
     for fl_round in rounds:
         shares[fl_round.number] = fl_round.unmoved
         if (value := accuracy_in(fl_round)) is not None:
             accuracy[fl_round.number] = value
         yield fl_round
+        behaviour.observe(fl_round)  # after the assessor, which refuses what is no round
 
 
 def accuracy_in(fl_round: Round) -> float | None:

@@ -6,6 +6,7 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEADER_SECONDS = 10.0
+STALLED_SECONDS = 30.0
 MOST_CONNECTIONS = 1000
 
 
@@ -24,10 +25,11 @@ class LimitedConnections(H11Protocol):
 
     A connection must bring a whole request within `HEADER_SECONDS`, and another one within that time after an answer.
     Where there are too many connections, the one that has waited longest without a request makes room; if all are
-    being answered, the new one is refused.
+    being answered, the new one is refused. A viewer that takes nothing of its answer for `STALLED_SECONDS` is dropped.
     """
 
     _waiting: asyncio.TimerHandle | None = None
+    _stalled: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         if len(self.connections) >= most_connections() and not self._make_room():
@@ -71,7 +73,22 @@ class LimitedConnections(H11Protocol):
         if self.cycle is not None and not self.cycle.response_complete:  # the next request had come already
             self._stop_waiting()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stop_stalling()
+        self._stalled = self.loop.call_later(STALLED_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._stop_stalling()
+        super().resume_writing()
+
+    def _stop_stalling(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
+        self._stop_stalling()
         if self.flow is not None:
             super().connection_lost(exc)

@@ -12,7 +12,7 @@ import numpy as np
 from fedcoast.analysis.money import amount
 from fedcoast.errors import BadFile, BadSetting
 from fedcoast.methods.text import csv_row
-from fedcoast.reports import health
+from fedcoast.reports import flagged, health
 from fedcoast.reports.browser import screenshot
 from fedcoast.reports.markdown import markdown
 from fedcoast.reports.page import page, poster
@@ -86,6 +86,7 @@ def to_json(report: ReportData) -> str:
                 "votes": [layers.votes[c].tolist() for c in clients] if layers.names else [],
             },
             "health": health.to_json(report.health),
+            **flagged.to_json(report),
             "rewards": None if report.rewards is None else json.loads(report.rewards.to_json()),
             "comparison": None if comparison is None else json.loads(comparison.to_json()),
             "assessment": json.loads(report.assessment.to_json()),

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 
-from fedcoast.reports import health
+from fedcoast.reports import flagged, health
 from fedcoast.reports import phrasing as phrasing
 from fedcoast.reports.explanations import explanations
 from fedcoast.reports.facts import flat, in_words
@@ -19,6 +19,7 @@ def markdown(report: ReportData) -> str:
         f"**Health of the model:** {plain(warning)}" if (warning := health.warning(report)) else "",
         plain(phrasing.about(report)),
         _ranking(report),
+        "\n".join(f"* **Flagged:** {plain(sentence)}" for sentence in flagged.sentences(report)),
     ]
     if report.prob_above is not None and len(report.summaries) > 1:
         parts += ["## Who can be told apart", _passage(phrasing.settling(report))]

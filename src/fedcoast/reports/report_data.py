@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcoast.analysis.flags import Flag
 from fedcoast.analysis.health import Health
 from fedcoast.analysis.rewards import Rewards
 from fedcoast.analysis.uncertainty import Interval, Uncertainty
@@ -88,6 +89,7 @@ class ReportData:
     blind_spots: tuple[str, ...] = ()  # what a reader must know before acting on this answer
     layers: LayerCredits = field(default_factory=LayerCredits)
     health: Health = field(default_factory=lambda: Health({}))
+    flags: tuple[Flag, ...] | None = None  # None where the uploads were not looked at
     accuracy: Mapping[int, float] = field(default_factory=dict)  # of the shared model by round, if the server noted it
     rewards: Rewards | None = None
     comparison: Comparison | None = None
@@ -135,6 +137,7 @@ def report_data(
     uncertainty: Uncertainty | None = None,
     layers: LayerCredits | None = None,
     health: Health | None = None,
+    flags: tuple[Flag, ...] | None = None,
     accuracy: Mapping[int, float] | None = None,
     rewards: Rewards | None = None,
     comparison: Comparison | None = None,
@@ -172,6 +175,7 @@ def report_data(
         blind_spots=tuple(blind_spots(assessment, uncertainty)),
         layers=layers or LayerCredits(),
         health=health or Health({}),
+        flags=flags,
         accuracy=dict(accuracy or {}),
         rewards=rewards,
         comparison=comparison,

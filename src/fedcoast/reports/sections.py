@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from html import escape
 
 from fedcoast.analysis.verdicts import Verdict
-from fedcoast.reports import health, markup, tables
+from fedcoast.reports import flagged, health, markup, tables
 from fedcoast.reports import phrasing as phrasing
 from fedcoast.reports.explanations import explanations
 from fedcoast.reports.facts import facts
@@ -33,6 +33,7 @@ def sections(report: ReportData, heights: Mapping[str, int]) -> list[Section]:
         ("heat-map", "Round by round", _heat_map),
         ("layers", "Layers of the model", _layers),
         ("health", "Health of the model", lambda report, place: health.section(report)),
+        ("flags", "Flags", lambda report, place: flagged.section(report)),
         ("above", "Who is above whom", _prob_above),
         ("coverage", "Who took part", _coverage),
         ("shares", "Shares", _shares),
@@ -53,7 +54,8 @@ def headline(report: ReportData) -> str:
     opening = " ".join(map(markup.passage, phrasing.opening(report)))
     how = f'{escape(phrasing.about(report))} <a href="#meaning">What the numbers mean, and what they do not.</a>'
     details = markup.details("How the scores work", markup.paragraph(how, "note"), "how-details")
-    return f'<p class="lead">{opening}</p>{health.notice(report)}{_verdict_cards(report)}{_facts(report)}{details}'
+    notices = health.notice(report) + flagged.notice(report)
+    return f'<p class="lead">{opening}</p>{notices}{_verdict_cards(report)}{_facts(report)}{details}'
 
 
 def _verdict_cards(report: ReportData) -> str:

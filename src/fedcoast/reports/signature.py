@@ -73,6 +73,7 @@ def _how_made(report: ReportData) -> dict[str, Any]:
         "layers": report.layers.names,
         "facts": report.facts,
         "health": report.health.shares,
+        "flags": report.flags is not None,
         "truth": any(summary.planted is not None for summary in report.summaries),
     }
     comparison = report.comparison

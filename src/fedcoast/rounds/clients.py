@@ -33,13 +33,15 @@ def look_alikes(clients: Iterable[Client]) -> list[tuple[Client, ...]]:
     groups: dict[str, list[Client]] = {}
     for client in in_order(clients):
         if isinstance(client, str):
-            groups.setdefault(_skeleton(client), []).append(client)
-    return [tuple(group) for group in groups.values() if len(group) > 1]
+            for skeleton in _skeletons(client):
+                groups.setdefault(skeleton, []).append(client)
+    return list(dict.fromkeys(tuple(group) for group in groups.values() if len(group) > 1))
 
 
-def _skeleton(name: str) -> str:
-    plain = unicodedata.normalize("NFKC", tidy_name(name)).casefold()
-    return "".join(plain.split()).translate(_LOOKS_LIKE)
+def _skeletons(name: str) -> set[str]:
+    """What a name looks like, in small letters; a capital I is also a small L."""
+    plain = "".join(unicodedata.normalize("NFKC", tidy_name(name)).split())
+    return {text.casefold().translate(_LOOKS_LIKE) for text in (plain, plain.replace("I", "l"))}
 
 
 def as_client(value: object) -> Client:

@@ -39,7 +39,7 @@ def load_model(file: Path) -> Model:
 def _read_npz(file: Path) -> Model:
     try:
         with open_plain(file, follow=True) as handle:  # NumPy leaves a torn file open that it opened itself
-            _check_zip(file, handle)
+            check_npz(file, handle)
             archive = np.load(handle, allow_pickle=False)
             if isinstance(archive, np.ndarray):
                 raise BadFile(f"{file} holds one array, not named ones; save a model with numpy.savez")
@@ -52,29 +52,33 @@ def _read_npz(file: Path) -> Model:
         raise BadFile(f"{file} is not a whole .npz file ({error})") from error
 
 
-def _check_zip(file: Path, handle: BinaryIO) -> None:
+def check_npz(file: Path, handle: BinaryIO, variable: str = _LIMIT) -> None:
     """Refuse an archive that unpacks to too much. Members that say less than they hold end in a checksum error."""
     if zipfile.is_zipfile(handle):
         handle.seek(0)
         with zipfile.ZipFile(handle) as archive:
             members = archive.infolist()
-            check_size(file, sum(member.file_size for member in members), _LIMIT, on_disk(handle))
+            check_size(file, sum(member.file_size for member in members), variable, on_disk(handle))
             for member in members:
-                _check_array(file, archive, member, on_disk(handle))
+                _check_array(file, archive, member, variable, on_disk(handle))
     else:
-        check_size(file, os.fstat(handle.fileno()).st_size, _LIMIT, on_disk(handle))
+        check_size(file, os.fstat(handle.fileno()).st_size, variable, on_disk(handle))
     handle.seek(0)
 
 
-def _check_array(file: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, size: int) -> None:
-    """Refuse an array whose header promises more than the limit: NumPy makes room before it reads."""
-    if not member.filename.endswith(".npy"):
-        return
+def _check_array(file: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, variable: str, size: int) -> None:
+    """Refuse an array whose header promises more than the limit: NumPy makes room before it reads.
+
+    NumPy knows an array by its first bytes, whatever its name ends in.
+    """
+    with archive.open(member) as stream:
+        if stream.read(len(np.lib.format.MAGIC_PREFIX)) != np.lib.format.MAGIC_PREFIX:
+            return
     with archive.open(member) as stream:
         version = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, dtype = read(stream)
-    check_size(file, prod(shape) * dtype.itemsize, _LIMIT, size)
+    check_size(file, prod(shape) * dtype.itemsize, variable, size)
 
 
 def _read_torch(file: Path) -> Model:

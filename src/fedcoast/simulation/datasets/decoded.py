@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from fedcoast.simulation.datasets.dataset import Dataset
+from fedcoast.storage.files import open_plain
+from fedcoast.storage.model_files import check_npz
 
 ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
 
@@ -26,7 +28,9 @@ def recall(path: Path, stamp: str) -> Dataset | None:
     if not path.is_file():
         return None
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as kept:
+        with open_plain(path, follow=True) as stream:
+            check_npz(path, stream, "FEDCOAST_MAX_DATASET")
+            kept = np.load(stream, allow_pickle=False)
             if str(kept["stamp"]) != stamp:
                 return None
             return Dataset(
@@ -42,7 +46,9 @@ def recall(path: Path, stamp: str) -> Dataset | None:
 def recall_title(path: Path, stamp: str) -> str | None:
     """The title alone, without reading the images."""
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as kept:
+        with open_plain(path, follow=True) as stream:
+            check_npz(path, stream, "FEDCOAST_MAX_DATASET")
+            kept = np.load(stream, allow_pickle=False)
             return str(kept["title"]) if str(kept["stamp"]) == stamp else None
     except Exception:  # as above
         return None

@@ -1,11 +1,13 @@
-"""Processes that record, to be killed by a test.
+"""Processes that record, assess, resume and serve, to be killed by whoever started them.
 
-Run as a script, `recording_children.py JOB` forks one child for each folder it reads from its input, says the child's
-id, and `gone` after it was told to `bury` it.
+Run as a script, `kill_jobs.py JOB` forks one child for each folder it reads from its input, says the child's id, and
+`gone` after it was told to `bury` it.
 """
 
 import os
 import sys
+import threading
+import time
 import traceback
 from itertools import count
 from pathlib import Path
@@ -16,6 +18,7 @@ from fedcoast import CoAst, Recorder, Round, replay
 
 CLIENTS = ("ann", "bob", "cid", "dora")
 LAST = 40
+PAUSE = 0.05  # between the rounds that a server shows, so that it has time to show them
 
 
 def model(*seed):
@@ -34,12 +37,13 @@ def say(text):
     os.write(1, f"{text}\n".encode())
 
 
-def record(folder):
+def record(folder, pause=0.0):
     """Record rounds until the end of time, and say the number of each that is finished."""
     with Recorder(folder) as recorder:
         for number in count((recorder.last_round or 0) + 1):
             recorder.observe(nth_round(number))
             say(number)
+            time.sleep(pause)
 
 
 def assess(folder):
@@ -48,8 +52,8 @@ def assess(folder):
         assessor = CoAst(keep=0.3, horizon=3)
         if (folder / "state").exists():
             assessor.restore(folder / "state")
-        for round in replay(folder / "run", after=assessor.last_round):
-            assessor.observe(round)
+        for fl_round in replay(folder / "run", after=assessor.last_round):
+            assessor.observe(fl_round)
         for number in range((recorder.last_round or 0) + 1, LAST + 1):
             recorder.observe(nth_round(number))
             assessor.observe(nth_round(number))
@@ -75,7 +79,34 @@ def spill(folder):
     say("done")
 
 
-def serve(job):
+def resume(folder):
+    """Go on with a recording: the assessor restored and shown what it missed, then a round more and its credits."""
+    run = folder / "run"
+    assessor = CoAst(keep=0.3, horizon=3)
+    if (folder / "state").exists():
+        assessor.restore(folder / "state")
+    for fl_round in replay(run, after=assessor.last_round) if (run / "run.json").exists() else ():
+        assessor.observe(fl_round)
+    with Recorder(run, ledger=assessor) as recorder:
+        for number in count((recorder.last_round or 0) + 1):
+            assessor.observe(nth_round(number))
+            recorder.observe(nth_round(number))
+            say(number)
+            if number % 3 == 0:
+                assessor.save(folder / "state")
+
+
+def serve(folder):
+    """Serve the live page of a recording that grows meanwhile, one process for both."""
+    from fedcoast.reports import live
+    from fedcoast.reports.following import RunFollower
+
+    recording = threading.Thread(target=record, args=(folder, PAUSE), daemon=True)
+    follower = RunFollower(folder)
+    live.serve(follower, port=0, ready=lambda address: (say(f"address {address}"), recording.start()))
+
+
+def fork_children(job):
     """One child for each folder; a dead child keeps its id, so that nobody else is killed, until it is asked for."""
     for line in sys.stdin:
         child = os.fork()
@@ -93,4 +124,4 @@ def serve(job):
 
 
 if __name__ == "__main__":
-    serve({"record": record, "assess": assess, "spill": spill}[sys.argv[1]])
+    fork_children({"record": record, "assess": assess, "spill": spill, "resume": resume, "serve": serve}[sys.argv[1]])
