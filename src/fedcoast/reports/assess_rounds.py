@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from fedcoast.analysis.disagreement import Disagreement
 from fedcoast.analysis.health import Health
 from fedcoast.analysis.rewards import Rewards, Rule, rewards
 from fedcoast.analysis.uncertainty import By, uncertainty
@@ -34,7 +35,8 @@ def assess_rounds(
     comparison: Comparison | None = None
     shares: dict[int, Shares | None] = {}
     accuracy: dict[int, float] = {}
-    rounds = _noted(rounds, shares, accuracy)
+    disagreement = Disagreement()
+    rounds = _noted(rounds, shares, accuracy, disagreement)
     if others or unavailable:
         comparison = compare(rounds, {main.method: main, **(others or {})}, details.get("truth"), on_round=on_round)
         if main.method in comparison.errors:
@@ -44,15 +46,21 @@ def assess_rounds(
         for fl_round in rounds:
             main.observe(fl_round)
             on_round(fl_round)
-    details = {"health": Health(shares), "accuracy": accuracy, **details}
+    details = {"health": Health(shares), "accuracy": accuracy, "signs": disagreement.signs(), **details}
     return build_report(main.assessment(), comparison=comparison, **details)
 
 
-def _noted(rounds: Iterable[Round], shares: dict[int, Shares | None], accuracy: dict[int, float]) -> Iterator[Round]:
+def _noted(
+    rounds: Iterable[Round],
+    shares: dict[int, Shares | None],
+    accuracy: dict[int, float],
+    disagreement: Disagreement,
+) -> Iterator[Round]:
     for fl_round in rounds:
         shares[fl_round.number] = fl_round.unmoved
         if (value := accuracy_in(fl_round)) is not None:
             accuracy[fl_round.number] = value
+        disagreement.observe(fl_round)
         yield fl_round
 
 

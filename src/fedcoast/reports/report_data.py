@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcoast.analysis.disagreement import Signs
 from fedcoast.analysis.health import Health
 from fedcoast.analysis.rewards import Rewards
 from fedcoast.analysis.uncertainty import Interval, Uncertainty
@@ -89,6 +90,7 @@ class ReportData:
     layers: LayerCredits = field(default_factory=LayerCredits)
     health: Health = field(default_factory=lambda: Health({}))
     accuracy: Mapping[int, float] = field(default_factory=dict)  # of the shared model by round, if the server noted it
+    signs: Signs = field(default_factory=Signs)  # what the uploads tell beside the scores
     rewards: Rewards | None = None
     comparison: Comparison | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -136,6 +138,7 @@ def report_data(
     layers: LayerCredits | None = None,
     health: Health | None = None,
     accuracy: Mapping[int, float] | None = None,
+    signs: Signs | None = None,
     rewards: Rewards | None = None,
     comparison: Comparison | None = None,
     truth: Mapping[Client, float] | None = None,
@@ -169,7 +172,8 @@ def report_data(
         else tuple(uncertainty.rounds_to_settle.get(pair) for pair in pairwise(ranking)),
         range_note="" if uncertainty is None else uncertainty.note,
         too_early=too_early(assessment, uncertainty),
-        blind_spots=tuple(blind_spots(assessment, uncertainty)),
+        blind_spots=tuple(blind_spots(assessment, uncertainty, signs)),
+        signs=signs or Signs(),
         layers=layers or LayerCredits(),
         health=health or Health({}),
         accuracy=dict(accuracy or {}),

@@ -1,0 +1,148 @@
+"""Whether clients agree: two signs of data on which no method without validation data finds the right order.
+
+Converged: updates no longer point the same way. What is left to learn is each client's own, wrong labels included.
+Different labels: each client keeps pulling the last layer in a direction of its own, round after round.
+
+Of each upload a sample of the largest layer and one of the last are read, and of earlier rounds one sample is held.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from statistics import fmean, median
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedcoast.errors import BadRound, Client
+from fedcoast.rounds import Round
+from fedcoast.rounds.arrays import read
+from fedcoast.rounds.clients import as_client
+from fedcoast.rounds.schema import LayerSpec, ModelSchema
+
+Sample = NDArray[np.float64]
+
+SAMPLE = 4096
+SMALLEST_LAST = 8  # entries; deviations of fewer are alike by chance
+FEWEST_ROUNDS = 9
+AGREES = 0.05  # mean cosine with the others; converged models have less
+EARLY = 0.15  # in the first third of the rounds: less is no common direction from the start
+LASTING = 0.8  # median cosine of a client's deviation in the last layer with that of the round before
+
+
+@dataclass(frozen=True)
+class Signs:
+    """`early` and `late`: the mean cosine of an update with the others' in the first and the last third of the rounds.
+
+    `lasting`: how much a client's pull on the last layer resembles its own pull of the round before, at the median
+    client. None where too little is known.
+    """
+
+    early: float | None = None
+    late: float | None = None
+    lasting: float | None = None
+
+    def sentences(self) -> list[str]:
+        """What a reader must know of this; empty where nothing stands out.
+
+        >>> Signs(early=0.5, late=0.3, lasting=0.4).sentences()
+        []
+        """
+        found = []
+        if self.late is not None and self.early is not None and self.late < AGREES:
+            found.append(
+                "The model has nearly converged: in the last third of the rounds clients' updates no longer agree"
+                f" (mean cosine {self.late:.2f}). They then fit what is their own, wrong labels included: a client with"
+                " wrong labels can score above a clean one."
+                + (
+                    f" Here they hardly agreed from the start ({self.early:.2f}), as with wrong labels."
+                    if self.early < EARLY
+                    else ""
+                )
+            )
+        if self.lasting is not None and self.lasting > LASTING:
+            found.append(
+                "Clients keep pulling the last layer their own way, as where classes are spread unevenly (label skew)."
+                " No method without validation data is known to find the true order there."
+            )
+        return found
+
+
+@dataclass
+class Disagreement:
+    """Watches rounds; `signs` has what they tell so far."""
+
+    agreement: list[float] = field(default_factory=list)
+    _lasting: dict[Client, list[float]] = field(default_factory=dict)
+    _last: Mapping[Client, Sample] = field(default_factory=dict)
+
+    def observe(self, fl_round: Round) -> None:
+        """Look at a round; one that is known by ballots only, or that cannot be read, tells nothing."""
+        if fl_round.ballot_keep is not None:
+            return
+        with suppress(BadRound):  # whoever scores the round says what is wrong with it
+            large, last = _layers(fl_round.schema())
+            of_large = {} if large is None else _updates(fl_round, large)
+            of_last = {} if last is None else _updates(fl_round, last)
+            if len(of_large) > 1:
+                self.agreement.append(_mean_agreement(list(of_large.values())))
+            if len(of_last) > 1:
+                self._compare_last(of_last)
+
+    def _compare_last(self, updates: Mapping[Client, Sample]) -> None:
+        middle = np.mean(list(updates.values()), axis=0)
+        deviations = {client: update - middle for client, update in updates.items()}
+        for client, deviation in deviations.items():
+            before = self._last.get(client)
+            if before is not None and before.shape == deviation.shape:
+                self._lasting.setdefault(client, []).append(_cosine(deviation, before))
+        self._last = {**self._last, **deviations}
+
+    def signs(self) -> Signs:
+        third = len(self.agreement) // 3
+        enough = len(self.agreement) >= FEWEST_ROUNDS
+        known = [fmean(values) for values in self._lasting.values() if len(values) >= FEWEST_ROUNDS - 1]
+        return Signs(
+            early=fmean(self.agreement[:third]) if enough else None,
+            late=fmean(self.agreement[-third:]) if enough else None,
+            lasting=median(known) if known else None,
+        )
+
+
+def _layers(schema: ModelSchema) -> tuple[LayerSpec | None, LayerSpec | None]:
+    """The largest layer, and the last that has entries enough."""
+    entries = schema.trainable
+    large = max(entries, key=lambda entry: entry.size, default=None)
+    last = next((entry for entry in reversed(entries[-2:]) if entry.size >= SMALLEST_LAST), None)
+    return (large if large is not None and large.size >= SMALLEST_LAST else None), (last if schema.ordered else None)
+
+
+def _updates(fl_round: Round, layer: LayerSpec) -> dict[Client, Sample]:
+    """What each client changed in a sample of a layer; who cannot be read is left out."""
+    start = _sample(fl_round.start, layer)
+    found = {}
+    for key in fl_round.local:
+        client = as_client(key)
+        if client not in fl_round.quarantined:
+            with suppress(Exception):  # a lazy mapping may fail in any way
+                update = _sample(fl_round.local[key], layer) - start
+                if np.isfinite(update).all():
+                    found[client] = update
+    return found
+
+
+def _sample(model: Mapping[str, object], layer: LayerSpec) -> Sample:
+    array, _ = read(model[layer.name])
+    return np.asarray(array.reshape(-1)[:: max(1, -(-layer.size // SAMPLE))].astype(np.float64))
+
+
+def _mean_agreement(updates: list[Sample]) -> float:
+    """The mean cosine of an update with the sum of the others' directions."""
+    directions = [update / length if (length := np.linalg.norm(update)) else update for update in updates]
+    whole = np.sum(directions, axis=0)
+    return fmean(_cosine(own, whole - own) for own in directions)
+
+
+def _cosine(one: Sample, other: Sample) -> float:
+    scale = float(np.linalg.norm(one) * np.linalg.norm(other))
+    return float(one @ other) / scale if scale > 0 else 0.0
