@@ -1,6 +1,6 @@
 """Whether clients agree: two signs of data on which no method without validation data finds the right order.
 
-Converged: updates no longer point the same way. What is left to learn is each client's own, wrong labels included.
+No common direction, from the first rounds on: what clients learn is their own, wrong labels included.
 Different labels: each client keeps pulling the last layer in a direction of its own, round after round.
 
 Of each upload a sample of the largest layer and one of the last are read, and of earlier rounds one sample is held.
@@ -25,8 +25,7 @@ Sample = NDArray[np.float64]
 SAMPLE = 4096
 SMALLEST_LAST = 8  # entries; deviations of fewer are alike by chance
 FEWEST_ROUNDS = 9
-AGREES = 0.05  # mean cosine with the others; converged models have less
-EARLY = 0.15  # in the first third of the rounds: less is no common direction from the start
+EARLY, LATE = 0.12, 0.05  # mean cosine with the others in the first and the last third; sound data start far above
 LASTING = 0.8  # median cosine of a client's deviation in the last layer with that of the round before
 
 
@@ -49,16 +48,11 @@ class Signs:
         []
         """
         found = []
-        if self.late is not None and self.early is not None and self.late < AGREES:
+        if self.early is not None and self.late is not None and self.early < EARLY and self.late < LATE:
             found.append(
-                "The model has nearly converged: in the last third of the rounds clients' updates no longer agree"
-                f" (mean cosine {self.late:.2f}). They then fit what is their own, wrong labels included: a client with"
-                " wrong labels can score above a clean one."
-                + (
-                    f" Here they hardly agreed from the start ({self.early:.2f}), as with wrong labels."
-                    if self.early < EARLY
-                    else ""
-                )
+                f"Clients' updates hardly agree, neither in the first rounds (mean cosine {self.early:.2f}) nor in the"
+                f" last ({self.late:.2f}): some labels may be wrong. In a model that has converged, a client with wrong"
+                " labels can score above a clean one."
             )
         if self.lasting is not None and self.lasting > LASTING:
             found.append(
