@@ -102,7 +102,10 @@ def simulate(
     workers: Annotated[int, typer.Option(help="Processes that train clients; 0 is one per core.")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda, …")] = "cpu",
 ) -> None:
-    """Train a federation into a run folder; after an interruption the same command resumes it."""
+    """Train a federation into a run folder; after an interruption the same command resumes it.
+
+    Example: fedcoast simulate --dataset digits --model mlp
+    """
     _require_lab()
     from fedcoast.simulation.federation import Federation
     from fedcoast.simulation.presets import preset as sized
