@@ -19,6 +19,7 @@ from benchmarks import (
     rates,
     training,
     training_options,
+    verdicts,
 )
 
 
@@ -40,6 +41,7 @@ def main() -> None:
         free_riders.run,
         flags.run,
         attacks.run,
+        verdicts.run,
         natural.run,
         participation.run,
     ):

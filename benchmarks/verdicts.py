@@ -21,6 +21,8 @@ import torch
 
 from benchmarks.record import RESULTS, keep
 from fedcoast import CoAst, replay
+from fedcoast.analysis import disagreement as limits
+from fedcoast.analysis.disagreement import Disagreement, Signs
 from fedcoast.analysis.uncertainty import Uncertainty, uncertainty
 from fedcoast.analysis.verdicts import Verdict, verdicts
 from fedcoast.methods.assessment import Assessment
@@ -91,7 +93,7 @@ def pairs(experiment: Experiment, sure: Uncertainty) -> Counter[str]:
     return found
 
 
-def judged(experiment: Experiment, assessment: Assessment) -> dict[str, Any]:
+def judged(experiment: Experiment, assessment: Assessment, signs: Signs) -> dict[str, Any]:
     sure = uncertainty(assessment)
     found = verdicts(assessment, sure)
     by_kind: dict[str, Counter[str]] = {}
@@ -100,6 +102,7 @@ def judged(experiment: Experiment, assessment: Assessment) -> dict[str, Any]:
         by_kind.setdefault(planted(experiment, client), Counter())[verdict] += 1
     return {
         "setting": experiment.setting,
+        "told of labels": bool(signs.sentences()),
         "attack": experiment.attack,
         "seed": experiment.seed,
         "verdicts": {kind: dict(counts) for kind, counts in by_kind.items()},
@@ -114,10 +117,11 @@ def run(smoke: bool, runs: Path | None = None) -> None:
         for experiment in experiments(smoke):
             folder = (runs or Path(temporary)) / experiment.name
             simulate(Federation(experiment), folder)
-            assessor = CoAst()
+            assessor, disagreement = CoAst(), Disagreement()
             for fl_round in replay(folder):
                 assessor.observe(fl_round)
-            measured.append(judged(experiment, assessor.assessment()))
+                disagreement.observe(fl_round)
+            measured.append(judged(experiment, assessor.assessment(), disagreement.signs()))
             print(measured[-1], flush=True)
     if not smoke:
         settings = dict(assessor.settings)
@@ -155,7 +159,17 @@ def page(measured: list[dict[str, Any]], settings: dict[str, Any]) -> str:
         ),
         chosen=chosen,
         command=COMMAND,
+        early=limits.EARLY,
+        late=limits.LATE,
+        lasting=limits.LASTING,
+        module="`fedcoast.analysis.disagreement`",
+        told=", ".join(_told(measured, setting) for setting in SETTINGS),
     )
+
+
+def _told(measured: list[dict[str, Any]], setting: str) -> str:
+    of = [one for one in measured if one["setting"] == setting and one["attack"] not in HARM]
+    return f"in {sum(one['told of labels'] for one in of)} of {len(of)} of {setting}"
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:
@@ -187,9 +201,26 @@ order; where equal clients are planted (even, the twins of duplicates), telling 
 Ranges know the luck of the rounds. Where the method itself ranks against the planted order, they can be confidently
 wrong: see [what it does not say](certainty.md#what-an-interval-means).
 
+## What is told beside a verdict
+
+`fedcoast assess`, reports and the live page say it where it applies, before the ranking is acted on:
+
+| blind spot | told when |
+| --- | --- |
+| too early | fewer scored rounds than ranges need; said first |
+| possibly wrong labels | updates agree neither early (mean cosine below {early}) nor late (below {late}) |
+| label skew | a client's pull on the last layer resembles its last one (median cosine above {lasting}) |
+| unhealthy model | more than a tenth of a layer is moved by nobody |
+| one client | nobody to compare with |
+| all scores tie, or very few votes | small models; a larger `keep` helps |
+| differences instead of models | refused by name, or read with `uploads="differences"`; all scores below zero |
+
+The signs of wrong labels and label skew are read off uploads ({module}); their limits were set on digits with
+other seeds. In these federations they were told {told}.
+
     {command}
 
-makes both tables again and writes results/verdicts.json, with processor and commit. Settings: {chosen}.
+makes the tables again and writes results/verdicts.json, with processor and commit. Settings: {chosen}.
 """
 
 
