@@ -37,6 +37,13 @@ PAGE = RESULTS.parent / "docs" / "verdicts.md"
 CLIENTS, ATTACKER = 6, 2
 HONEST_SEEDS, RIDER_SEEDS, HARM_SEEDS = (60, 61, 62), (63, 64, 65), (66, 67, 68)
 HARM = ("sign-flip", "label-flip")
+PLANTED = {
+    "honest": "honest",
+    "idle": "returns the model it was sent",
+    "sign-flip": "flips the sign of its update",
+    "label-flip": "trains on flipped labels",
+    "labels": "more than half of its labels wrong",
+}
 MOSTLY_WRONG = 0.5  # a client with more wrong labels than this is planted to do harm
 
 
@@ -133,11 +140,12 @@ def page(measured: list[dict[str, Any]], settings: dict[str, Any]) -> str:
     total: dict[str, Counter[str]] = {}
     for one in measured:
         for kind, counts in one["verdicts"].items():
-            total.setdefault(kind, Counter()).update(counts)
+            harm = one["attack"] if one["attack"] in HARM else "labels"
+            total.setdefault(harm if kind == "harm" else kind, Counter()).update(counts)
     names = ("helps", "hurts", "idle", "cannot tell")
     rows = []
-    for kind, words in (("honest", "honest"), ("idle", "returns the model it was sent"), ("harm", "does harm")):
-        counts = total[kind]
+    for group, words in PLANTED.items():
+        counts, kind = total[group], group if group in ("honest", "idle") else "harm"
         bad = sum(count for verdict, count in counts.items() if wrong(kind, verdict))  # type: ignore[arg-type]
         rows.append([words, str(counts.total()), *(str(counts[name]) for name in names), f"{bad / counts.total():.1%}"])
     by_setting = []
@@ -148,28 +156,31 @@ def page(measured: list[dict[str, Any]], settings: dict[str, Any]) -> str:
         claimed = found["told apart"]
         right = f"{(claimed - found['wrong']) / claimed:.0%}" if claimed else "–"
         order = [str(found["pairs"]), str(claimed), right] if found["pairs"] else ["no order planted", "–", "–"]
-        by_setting.append([setting, str(len(of)), f"{honest['hurts']} of {honest.total()}", *order])
-    chosen = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+        told = f"{sum(one['told of labels'] for one in of)} of {len(of)}"
+        by_setting.append([setting, str(len(of)), f"{honest['hurts']} of {honest.total()}", *order, told])
+    chosen = "\n    ".join(f"{name}={value!r}" for name, value in settings.items())
     return _TEXT.format(
         runs=len(measured),
         clients=CLIENTS,
         kinds=_table(["planted", "clients", *names, "wrong"], rows),
         settings=_table(
-            ["setting", "federations", "honest called hurts", "pairs", "told apart", "of these right"], by_setting
+            [
+                "setting",
+                "federations",
+                "honest called hurts",
+                "pairs",
+                "told apart",
+                "of these right",
+                "warned of labels",
+            ],
+            by_setting,
         ),
         chosen=chosen,
         command=COMMAND,
         early=limits.EARLY,
         late=limits.LATE,
         lasting=limits.LASTING,
-        module="`fedcoast.analysis.disagreement`",
-        told=", ".join(_told(measured, setting) for setting in SETTINGS),
     )
-
-
-def _told(measured: list[dict[str, Any]], setting: str) -> str:
-    of = [one for one in measured if one["setting"] == setting and one["attack"] not in HARM]
-    return f"in {sum(one['told of labels'] for one in of)} of {len(of)} of {setting}"
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:
@@ -186,10 +197,11 @@ nothing and is never wrong.
 
 {kinds}
 
-*Honest* clients train on their own data, however poor; "hurts" and "idle" are wrong for them. Harm is planted by a
-client that flips the sign of its update, one that trains on flipped labels, and clients with more than half of their
-labels wrong; "helps" is wrong for them. Honest training does not prove that a client helps the model: that would need
-retraining without it, which these tables do not do.
+*Honest* clients train on their own data, however poor; "hurts" and "idle" are wrong for them. Of the last three "helps"
+is counted as wrong. **Scores do not find wrong labels**: such a client still moves the model where it goes, mostly,
+and a client whose labels are wrong at random may even help. Read the [warnings](#what-is-told-beside-a-verdict) beside
+the verdicts. Nor does honest training prove that a client helps the model: that would need retraining without it, which
+these tables do not do.
 
 ## Order
 
@@ -203,7 +215,8 @@ wrong: see [what it does not say](certainty.md#what-an-interval-means).
 
 ## What is told beside a verdict
 
-`fedcoast assess`, reports and the live page say it where it applies, before the ranking is acted on:
+`fedcoast assess`, reports and the live page say it where it applies; assessments over a Ray cluster and answers in a
+file know nothing of uploads, and cannot warn of labels:
 
 | blind spot | told when |
 | --- | --- |
@@ -213,14 +226,16 @@ wrong: see [what it does not say](certainty.md#what-an-interval-means).
 | unhealthy model | more than a tenth of a layer is moved by nobody |
 | one client | nobody to compare with |
 | all scores tie, or very few votes | small models; a larger `keep` helps |
-| differences instead of models | refused by name, or read with `uploads="differences"`; all scores below zero |
+| differences instead of models | integrations refuse them or read them as such; elsewhere most uploads near zero |
 
-The signs of wrong labels and label skew are read off uploads ({module}); their limits were set on digits with
-other seeds. In these federations they were told {told}.
+The signs of wrong labels and label skew are read off uploads (`fedcoast.analysis.disagreement`). Their limits were set
+on digits with other seeds, so the last column of the table above says little about other data.
 
     {command}
 
-makes the tables again and writes results/verdicts.json, with processor and commit. Settings: {chosen}.
+makes the tables again and writes results/verdicts.json, with processor and commit. Settings:
+
+    {chosen}
 """
 
 

@@ -85,3 +85,15 @@ def test_a_report_says_so_on_its_first_screen(options, words):
     report = assess_rounds(rounds(**options), CoAst())
     assert any(words in sentence for sentence in report.blind_spots)
     assert words in headline(report)
+
+
+def test_differences_in_place_of_models_are_told_in_any_loop():
+    """Trial 5.4: clients that send differences got silent nonsense."""
+
+    def differing():
+        for r in rounds():
+            local = {c: {n: m[n] - r.start[n] for n in m} for c, m in r.local.items()}
+            yield Round(r.number, r.start, local, r.end)
+
+    (text,) = signs(differing()).sentences()
+    assert "they look like differences or gradients" in text

@@ -1,4 +1,4 @@
-"""Whether clients agree: two signs of data on which no method without validation data finds the right order.
+"""Whether clients agree: signs of data on which no method without validation data finds the right order.
 
 No common direction, from the first rounds on: what clients learn is their own, wrong labels included.
 Different labels: each client keeps pulling the last layer in a direction of its own, round after round.
@@ -6,7 +6,7 @@ Different labels: each client keeps pulling the last layer in a direction of its
 Of each upload a sample of the largest layer and one of the last are read, and of earlier rounds one sample is held.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from statistics import fmean, median
@@ -34,12 +34,13 @@ class Signs:
     """`early` and `late`: the mean cosine of an update with the others' in the first and the last third of the rounds.
 
     `lasting`: how much a client's pull on the last layer resembles its own pull of the round before, at the median
-    client. None where too little is known.
+    client. None where too little is known. `differences`: most uploads are much nearer to zero than to the model.
     """
 
     early: float | None = None
     late: float | None = None
     lasting: float | None = None
+    differences: bool = False
 
     def sentences(self) -> list[str]:
         """What a reader must know of this; empty where nothing stands out.
@@ -47,6 +48,12 @@ class Signs:
         >>> Signs(early=0.5, late=0.3, lasting=0.4).sentences()
         []
         """
+        if self.differences:
+            return [
+                "Most uploads are much nearer to zero than to the shared model: they look like differences or"
+                " gradients, and these scores mean nothing. Record models, or let the integration read differences"
+                " (uploads='differences')."
+            ]
         found = []
         if self.early is not None and self.late is not None and self.early < EARLY and self.late < LATE:
             found.append(
@@ -69,6 +76,8 @@ class Disagreement:
     agreement: list[float] = field(default_factory=list)
     _lasting: dict[Client, list[float]] = field(default_factory=dict)
     _last: Mapping[Client, Sample] = field(default_factory=dict)
+    _uploads: int = 0
+    _differences: int = 0
 
     def observe(self, fl_round: Round) -> None:
         """Look at a round; one that is known by ballots only, or that cannot be read, tells nothing."""
@@ -76,12 +85,14 @@ class Disagreement:
             return
         with suppress(BadRound):  # whoever scores the round says what is wrong with it
             large, last = _layers(fl_round.schema())
-            of_large = {} if large is None else _updates(fl_round, large)
-            of_last = {} if last is None else _updates(fl_round, last)
-            if len(of_large) > 1:
-                self.agreement.append(_mean_agreement(list(of_large.values())))
-            if len(of_last) > 1:
-                self._compare_last(of_last)
+            starts = [_sample(fl_round.start, layer) for layer in (large, last)]
+            updates = _updates(fl_round, (large, last), starts)
+            self._differences += sum(_is_difference(of[0], starts[0]) for of in updates.values())
+            self._uploads += len(updates)
+            if len(updates) > 1 and large is not None:
+                self.agreement.append(_mean_agreement([of[0] for of in updates.values()]))
+            if len(updates) > 1 and last is not None:
+                self._compare_last({client: of[1] for client, of in updates.items()})
 
     def _compare_last(self, updates: Mapping[Client, Sample]) -> None:
         middle = np.mean(list(updates.values()), axis=0)
@@ -100,6 +111,7 @@ class Disagreement:
             early=fmean(self.agreement[:third]) if enough else None,
             late=fmean(self.agreement[-third:]) if enough else None,
             lasting=median(known) if known else None,
+            differences=2 * self._differences > self._uploads,
         )
 
 
@@ -111,23 +123,33 @@ def _layers(schema: ModelSchema) -> tuple[LayerSpec | None, LayerSpec | None]:
     return (large if large is not None and large.size >= SMALLEST_LAST else None), (last if schema.ordered else None)
 
 
-def _updates(fl_round: Round, layer: LayerSpec) -> dict[Client, Sample]:
-    """What each client changed in a sample of a layer; who cannot be read is left out."""
-    start = _sample(fl_round.start, layer)
+def _updates(
+    fl_round: Round, layers: Sequence[LayerSpec | None], starts: Sequence[Sample]
+) -> dict[Client, list[Sample]]:
+    """What each client changed in a sample of these layers; who cannot be read is left out. Uploads are read once."""
     found = {}
     for key in fl_round.local:
         client = as_client(key)
         if client not in fl_round.quarantined:
             with suppress(Exception):  # a lazy mapping may fail in any way
-                update = _sample(fl_round.local[key], layer) - start
-                if np.isfinite(update).all():
-                    found[client] = update
+                model = fl_round.local[key]
+                of = [_sample(model, layer) - start for layer, start in zip(layers, starts, strict=True)]
+                if all(np.isfinite(update).all() for update in of):
+                    found[client] = of
     return found
 
 
-def _sample(model: Mapping[str, object], layer: LayerSpec) -> Sample:
+def _sample(model: Mapping[str, object], layer: LayerSpec | None) -> Sample:
+    if layer is None:
+        return np.zeros(0)
     array, _ = read(model[layer.name])
     return np.asarray(array.reshape(-1)[:: max(1, -(-layer.size // SAMPLE))].astype(np.float64))
+
+
+def _is_difference(update: Sample, start: Sample) -> bool:
+    """Whether the upload, start + update, lies much nearer to zero than to the model that was sent."""
+    upload = start + update
+    return bool(0 < 4 * (upload @ upload) < update @ update)
 
 
 def _mean_agreement(updates: list[Sample]) -> float:
