@@ -292,7 +292,7 @@ def test_names_in_a_saved_answer_keep_their_line_ends(tmp_path, form):
 def test_the_command_refuses_what_the_function_refuses(run, tmp_path):
     for options, said in (
         (("--budget", "1.001"), "two decimals"),
-        ((), "they need 15 scored rounds"),
+        ((), "too uncertain to pay for: no intervals: they need"),
     ):
         done = asked(run, *options)
         assert isinstance(done.exception, BadSetting)
