@@ -21,6 +21,7 @@ from benchmarks import (
     rates,
     training,
     training_options,
+    verdicts,
 )
 
 
@@ -44,6 +45,7 @@ def main() -> None:
         attacks.run,
         fuzz.run,
         kills.run,
+        verdicts.run,
         natural.run,
         participation.run,
     ):

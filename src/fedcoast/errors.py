@@ -1,6 +1,8 @@
 """What goes wrong, by name. Every message says what was wanted, what came and what to do."""
 
 import importlib
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 Client = str | int
@@ -48,6 +50,18 @@ class BadFile(FedcoastError):
 
 class MissingExtra(FedcoastError, ImportError):
     """An optional dependency is needed and not installed."""
+
+
+def unknown_word(option: str, value: object, words: Iterable[str]) -> BadSetting:
+    """The refusal of a word that an option does not know, with the nearest one that it does.
+
+    >>> str(unknown_word("model", "mpl", ("mlp", "convnet")))
+    "model must be one of mlp, convnet; got 'mpl' (did you mean mlp?)"
+    """
+    words = list(words)
+    near = get_close_matches(str(value).lower(), words, n=1, cutoff=0.5)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    return BadSetting(f"{option} must be one of {', '.join(words)}; got {value!r}{hint}")
 
 
 def require(module: str, *, extra: str) -> Any:

@@ -1,8 +1,10 @@
 import csv
 import io
 import json
+import re
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from fedcoast.analysis.rewards import rewards
 from fedcoast.cli import rewarding
 from fedcoast.cli.coast_options import CoAstOptions
 
+ROOT = Path(__file__).parents[2]
 SCORES = {"ann": 600, "bob": 300, "cid": 100, "dan": 0, "eve": -400}
 
 
@@ -289,7 +292,7 @@ def test_names_in_a_saved_answer_keep_their_line_ends(tmp_path, form):
 def test_the_command_refuses_what_the_function_refuses(run, tmp_path):
     for options, said in (
         (("--budget", "1.001"), "two decimals"),
-        ((), "they need 9 scored rounds"),
+        ((), "too uncertain to pay for: no intervals: they need"),
     ):
         done = asked(run, *options)
         assert isinstance(done.exception, BadSetting)
@@ -304,3 +307,33 @@ def test_too_few_rounds_are_said_in_words(tmp_path):
     done = asked(tmp_path / "run")
     assert done.exit_code == 4
     assert "Too early to say anything" in done.stdout
+
+
+def test_the_worked_example_of_the_page_is_what_is_paid():
+    """docs/rewards.md: bob and cid cannot be told apart and are paid for the middle, dan is idle, eve hurts."""
+    rng = np.random.default_rng(3)
+    scores = {"ann": 600, "bob": 300, "cid": 260, "dan": 0, "eve": -400}
+    credits = {number: {} for number in range(40)}
+    for client, score in scores.items():
+        luck = rng.integers(-8, 9, size=40) * (client != "dan")
+        luck[-1] -= luck.sum()
+        for number in credits:
+            credits[number][client] = score / 40 + float(luck[number])
+    assessment = Assessment(
+        "coast",
+        {client: float(score) for client, score in scores.items()},
+        credits,
+        rounds_scored=dict.fromkeys(scores, 40),
+        zero_is_idle=True,
+        unchanged=dict.fromkeys(credits, ("dan",)),
+    )
+    paid = rewards(assessment, budget=1000)
+    rows = re.findall(
+        r"^\| (\w+) \| −?\d+ \| (\w+) \|.*\| ([\d.]+) \|$",
+        (ROOT / "docs" / "rewards.md").read_text("utf-8"),
+        flags=re.MULTILINE,
+    )
+    assert [row[0] for row in rows] == list(scores)
+    for client, verdict, amount in rows:
+        assert paid.verdicts[client] == verdict
+        assert Decimal(amount) * 100 == paid.cents[client]

@@ -262,8 +262,9 @@ def test_json_has_everything_in_the_order_of_the_ranking(three):
 
 
 def test_a_real_assessment_of_coast_can_be_asked():
-    sure = uncertainty(show(CoAst(keep=0.5), federation(rounds=24)))
-    assert (sure.rounds, sure.block) == (23, 3)
+    assessment = show(CoAst(keep=0.5), federation(rounds=24))
+    sure = uncertainty(assessment)
+    assert (sure.rounds, sure.block) == (len(assessment.counted), assessment.dependence_span + 1)
     assert all(interval is not None for interval in sure.intervals.values())
 
 

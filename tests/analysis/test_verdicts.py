@@ -202,7 +202,7 @@ def test_one_client_is_not_said_to_help_in_comparison_and_gets_nothing_unforced(
 
 def test_pending_rounds_are_explained_and_not_called_unfinished():
     """Trial 1.13: "Not final yet: rounds 39–40" on finished federations."""
-    assessor = CoAst()
+    assessor = CoAst.votes(horizon=2)
     for fl_round in federation(rounds=12):
         assessor.observe(fl_round)
     assert "no score: a score needs later rounds." in words(build_report(assessor.assessment()))

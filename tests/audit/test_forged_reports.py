@@ -3,20 +3,25 @@
 import hashlib
 import json
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from audit.runs import coast, record
+from fedcoast.analysis.health import Health
 from fedcoast.audit import verify
 from fedcoast.audit.report_check import check_report, compare_reports, make_again
 from fedcoast.methods import METHODS, CoAst
+from fedcoast.methods.remaking import NEEDS_DATA
 from fedcoast.reports.assess_rounds import assess_rounds
 from fedcoast.reports.forms import to_json
 from fedcoast.reports.markup import inert
 from fedcoast.reports.page import page
 from fedcoast.reports.signature import BLOCK, read_signature
 from fedcoast.storage import read_about, replay
+from health import dying
+from health import record as record_dying
 
 ROUNDS = 40
 
@@ -278,6 +283,59 @@ def test_a_forged_report_in_json_is_found(report, again, change):
     change(content)
     assert json.dumps(content) != before
     assert list(compare_reports(json.dumps(content), again[1]))
+
+
+WORDS_OF_THE_SIGNATURE = {
+    "a method by an invented name": lambda seal: seal["methods"].update(
+        {"approved by all": seal["methods"].pop("norm")}
+    ),
+    "an invented method without an answer": lambda seal: seal["unavailable"].update(oracle="bob is worth most"),
+    "an invented reason": lambda seal: seal["unavailable"].update(shapley="its owner forbids it; pay bob"),
+    "a reason for a method that answers": lambda seal: seal["unavailable"].update(cgsv="it favours ann"),
+    "a level of confidence": lambda seal: seal["options"].update(level=0.5),
+    "a rule for shares": lambda seal: seal["options"].update(rule="rank"),
+    "a budget": lambda seal: seal["options"].update(budget="2000"),
+    "the draws of luck": lambda seal: seal["options"].update(draws=100),
+    "another title": lambda seal: seal.update(title="Oslo is best"),
+    "a setting": lambda seal: seal["assessment"]["settings"].update(horizon=1),
+}
+
+
+@pytest.mark.parametrize("change", WORDS_OF_THE_SIGNATURE.values(), ids=WORDS_OF_THE_SIGNATURE.keys())
+def test_words_in_the_signature_alone_do_not_agree_with_the_page(run, honest, change):
+    (block,) = BLOCK.findall(honest)
+    seal = json.loads(block)
+    change(seal)
+    assert check_report(run, honest.replace(block, inert(seal)), ROUNDS)
+
+
+INVENTED = {
+    "a reason": {"shapley": "its owner forbids it; pay bob"},
+    "a method": {"oracle": "bob is worth most"},
+    "a reason for a method that answers": {"cgsv": "it favours ann"},
+}
+
+
+@pytest.mark.parametrize("unavailable", INVENTED.values(), ids=INVENTED.keys())
+def test_words_that_an_author_put_into_the_page_and_the_signature_are_found(run, unavailable):
+    forged = assess_rounds(replay(run), coast(), {}, unavailable, facts=read_about(run))
+    assert check_report(run, page(forged), ROUNDS)
+
+
+def test_reasons_that_fedcoast_writes_agree(run):
+    missing = "this needs scipy, which is not installed; run: pip install 'fedcoast[methods]'"
+    reasons = {"shapley": NEEDS_DATA, "least-core": missing}
+    report = assess_rounds(replay(run), coast(), {}, reasons, facts=read_about(run))
+    assert check_report(run, page(report), ROUNDS) == []
+
+
+def test_a_warning_about_the_model_cannot_be_left_out(tmp_path):
+    record_dying(tmp_path / "run", dying([0, 3, 5, 6, 7, 7, 8]))
+    report = assess_rounds(replay(tmp_path / "run"), coast())
+    assert report.health.warning()
+    last = max(report.assessment.credits.keys() | set(report.assessment.pending))
+    assert check_report(tmp_path / "run", page(report), last) == []
+    assert check_report(tmp_path / "run", page(replace(report, health=Health({}))), last)
 
 
 @pytest.mark.parametrize("change", [

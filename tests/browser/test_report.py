@@ -169,6 +169,20 @@ def test_a_phone_has_no_sideways_scrolling_of_the_page(visit, report):
     assert page.complaints == []
 
 
+@pytest.mark.parametrize("count", [3, 50, 300])
+def test_the_first_screen_has_the_whole_answer_without_scrolling(visit, tmp_path, count):
+    """Trial 1.17: on a phone the first screen was all text, and the verdicts were out of sight."""
+    write(large(clients=count, rounds=60, layers=2), tmp_path / "sized.html")
+    for width, height in ((1280, 800), (390, 844)):
+        page = visit((tmp_path / "sized.html").as_uri(), viewport={"width": width, "height": height})
+        for part in (".lead", ".verdicts", "dl.cards"):
+            box = page.locator(part).bounding_box()
+            assert box["y"] + box["height"] <= height, (part, width)
+        shown = page.locator(".verdicts").inner_text()
+        assert re.search(r"\d+ clients? helps?", shown)
+        assert "90% confidence" in page.locator(".lead").inner_text()
+
+
 def test_very_long_names_leave_room_for_the_numbers(visit, tmp_path):
     clients = ("x" * 180, "A hospital trust " * 8, "ann")
     write(assess_rounds(federation(rounds=12, clients=clients), title="y" * 150), tmp_path / "long.html")

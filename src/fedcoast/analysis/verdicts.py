@@ -14,6 +14,7 @@ rounds and, by `METHOD_MARGIN`, the error of the method itself (`analysis.uncert
 from collections.abc import Mapping
 from typing import Literal, get_args
 
+from fedcoast.analysis.disagreement import Signs
 from fedcoast.analysis.uncertainty import Interval, Uncertainty
 from fedcoast.errors import Client
 from fedcoast.methods.assessment import Assessment
@@ -74,9 +75,12 @@ def too_early(assessment: Assessment, uncertainty: Uncertainty | None) -> str:
     )
 
 
-def blind_spots(assessment: Assessment, uncertainty: Uncertainty | None) -> list[str]:
-    """What a reader of this answer must know before acting on it; only what applies here."""
-    found = []
+def blind_spots(assessment: Assessment, uncertainty: Uncertainty | None, signs: Signs | None = None) -> list[str]:
+    """What a reader of this answer must know before acting on it; only what applies here.
+
+    `signs` are what the uploads tell beside the scores (`analysis.disagreement`), where somebody looked at them.
+    """
+    found = signs.sentences() if signs is not None and assessment.credits else []
     scores = list(assessment.scores.values())
     if len(scores) == 1:
         found.append("There is one client. Scores compare clients, so its score says little.")
@@ -94,6 +98,8 @@ def blind_spots(assessment: Assessment, uncertainty: Uncertainty | None) -> list
         found.append(
             "Every client scores below zero. Check that clients send their models, not differences or gradients."
         )
+    if not assessment.zero_is_idle and assessment.credits:
+        found.append(f"A score of zero does not mean doing nothing in {assessment.method}, so it has no verdicts.")
     if uncertainty is not None and uncertainty.note and not too_early(assessment, uncertainty):
         found.append(f"{uncertainty.note[0].upper()}{uncertainty.note[1:]}.")
     return found

@@ -16,9 +16,10 @@ from typing import Any
 
 from fedcoast.analysis.health import health_of
 from fedcoast.errors import BadFile, FedcoastError
+from fedcoast.methods import METHODS
 from fedcoast.methods.base import Assessor
 from fedcoast.methods.coast.coast import CoAst
-from fedcoast.methods.remaking import remade
+from fedcoast.methods.remaking import NEEDS_DATA, remade
 from fedcoast.reports.assess_rounds import assess_rounds, build_report
 from fedcoast.reports.forms import to_json
 from fedcoast.reports.page import page
@@ -33,6 +34,7 @@ _NUMBER = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)")
 _TAG = re.compile(r"(<[^>]*>)")
 _MADE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2} UTC")
 _VERSION = re.compile(r"[0-9A-Za-z.+_-]{1,60}")
+_MISSING_EXTRA = re.compile(r"this needs \w+, which is not installed; run: pip install 'fedcoast\[\w+\]'")
 _COSTS = ("seconds", "peak_bytes")  # of the machine, and no page shows them
 _LONGEST = 60  # characters of a difference that are told
 
@@ -74,17 +76,23 @@ def make_again(
     if versions.keys() != {"fedcoast", "numpy", "python"} or options.keys() != chosen:
         raise BadFile("its versions or options are not those that fedcoast writes")
     about = read_about(folder)
+    unavailable = signature["unavailable"]
+    asked = {name: _named(name, method, settings) for name, (method, settings) in others.items()}
+    failed = [name for name in unavailable if _must_fail_again(name, unavailable)]
+    asked |= {name: METHODS[name].make() for name in failed}
     data = assess_rounds(
         _until(folder, last_round),
         _assessor(assessment, "layers" in parts),
-        {name: remade(method, settings) for name, (method, settings) in others.items()},
-        signature["unavailable"],
+        asked,
+        {name: reason for name, reason in unavailable.items() if name not in asked},
         title=signature["title"],
         truth=planted(about) if "truth" in parts else None,
         facts=about if "facts" in parts else {},
         **options,
     )
-    health = health_of(folder, data.health.shares) if "health" in parts else replace(data.health, shares={})
+    health = health_of(folder, data.health.shares)
+    if "health" not in parts and not health.warning():  # a warning must not be left out
+        health = replace(health, shares={})
     flags = data.flags if "flags" in parts else None
     return replace(data, health=health, flags=flags, made=made, versions=versions, head=signature["head"])
 
@@ -92,6 +100,24 @@ def make_again(
 def _assessor(assessment: Mapping[str, Any], layers: bool) -> Assessor:
     assessor = remade(assessment["method"], assessment["settings"])
     return CoAst(assessor.config, track_layers=True) if layers and isinstance(assessor, CoAst) else assessor
+
+
+def _named(name: str, method: str, settings: Mapping[str, Any]) -> Assessor:
+    if name != method:
+        raise BadFile(f"it calls the method {method!r} {name!r}, and names are words that nothing can confirm")
+    return remade(method, settings)
+
+
+def _must_fail_again(name: str, unavailable: Mapping[str, str]) -> bool:
+    """Whether a method that gave no answer has to be asked again, since its reason is in the author's words."""
+    if name not in METHODS:
+        raise BadFile(f"it gives a reason for {name!r}, which is no method of this fedcoast")
+    reason = unavailable[name]
+    if {"utility", "gradient"} & set(METHODS[name].needs):
+        if reason != NEEDS_DATA and not _MISSING_EXTRA.fullmatch(reason):
+            raise BadFile(f"it gives a reason why {name} has no answer that fedcoast does not write: {reason!r}")
+        return False
+    return not _MISSING_EXTRA.fullmatch(reason)
 
 
 def _until(folder: Path, last_round: int | None) -> Iterator[Round]:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from fedcoast import Assessment, CoAst, Recorder, read_about, replay
 from fedcoast.analysis.behaviour import Behaviour
+from fedcoast.analysis.disagreement import Disagreement, Signs
 from fedcoast.analysis.flags import flags_of
 from fedcoast.analysis.health import health_of
 from fedcoast.analysis.uncertainty import uncertainty
@@ -59,11 +60,12 @@ def assess(
     one_format(json, csv)
     assessor = _assessor(run, method, coast, utility)
     shares: dict[int, Shares | None] = {}
-    behaviour = Behaviour()
+    behaviour, disagreement = Behaviour(), Disagreement()
     with progress(total=None) as bar:
         if ray is None:
             for fl_round in replay(run):
                 assessor.observe(fl_round)
+                disagreement.observe(fl_round)
                 if flags:
                     behaviour.observe(fl_round)
                 shares[fl_round.number] = fl_round.unmoved
@@ -87,7 +89,7 @@ def assess(
     elif csv:
         print_csv(assessment.to_csv())
     else:
-        show(assessment, truth_of(run))
+        show(assessment, truth_of(run), signs=disagreement.signs())
         print_sentence(health.warning(printable))
         for flag in flags_of(behaviour):
             print_sentence(f"Flagged: {printable(flag.client)}, {flag.kind}. {printable(flag.evidence)}")
@@ -127,7 +129,9 @@ def import_(
     typer.echo(f"{count} rounds recorded in {printable(folder)}")
 
 
-def show(assessment: Assessment, truth: Mapping[Client, float] | None, level: float = 0.90) -> None:
+def show(
+    assessment: Assessment, truth: Mapping[Client, float] | None, level: float = 0.90, signs: Signs | None = None
+) -> None:
     """Print an answer for people: what is certain first, then the ranking."""
     screen = out()
     found = uncertainty(assessment, level=level) if assessment.credits else None
@@ -138,7 +142,7 @@ def show(assessment: Assessment, truth: Mapping[Client, float] | None, level: fl
         return
     everyone = truth is not None and set(truth) == set(assessment.clients)
     screen.print(answer_table(assessment, found, verdicts(assessment, found), truth if everyone else None))
-    for sentence in blind_spots(assessment, found):
+    for sentence in blind_spots(assessment, found, signs):
         print_sentence(sentence)
     if truth is not None and everyone and len(truth) > 1:
         level_of = assessment.adjusted_mean

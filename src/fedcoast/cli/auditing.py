@@ -29,7 +29,7 @@ def verify(
 ) -> None:
     """Recompute every hash of a run, and the scores behind its reports, answers and ledgers; name what differs.
 
-    RUN is a recorded run.
+    RUN is a recorded run. Example: fedcoast verify runs/demo --report report.html
     """
     heads = [*([head] if head else []), *_signed_heads(run, public_key, signed, certificate)]
     found = audit(run, [*(report or ()), *(answer or ()), *(state or ())], heads)

@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
+from fedcoast import Recorder, read_about, replay
 from fedcoast.cli.answers import show
-from fedcoast.cli.screen import err, out, progress
+from fedcoast.cli.screen import err, out, progress, try_next
 from fedcoast.errors import require
-from fedcoast.rounds import Round
-from fedcoast.rounds.unmoved import with_unmoved
 from fedcoast.simulation.datasets.brca import load_brca
 from fedcoast.simulation.datasets.heart import load_heart
 from fedcoast.simulation.site_federation import SiteExperiment, SiteFederation, retraining_shapley
@@ -28,15 +27,20 @@ def hospital_demo(dataset: str, seed: int, file: Path) -> None:
     patients = ", ".join(f"{name} {len(table.rows_of(site))}" for site, name in enumerate(table.sites))
     err().print(f"{table.title}: training on patients of {patients}.")
     metrics: dict[str, float] = {}
-    with progress(experiment.rounds) as bar:
-
-        def on_round(view: Round) -> None:
-            metrics.update(view.metrics)
-            bar(f"round {view.number}")
-
-        facts = {"experiment": asdict(experiment), "dataset": table.title}
-        data = assess_rounds(with_unmoved(federation), on_round=on_round, facts=facts, title=table.title)
-    show(data.assessment, None)
+    facts = {"site_experiment": asdict(experiment), "dataset": table.title}
+    folder = file.parent / (f"demo-{dataset}" if seed == 0 else f"demo-{dataset}-{seed}")
+    with progress(experiment.rounds) as bar, Recorder(folder, about=facts) as recorder:
+        for fl_round in federation if (recorder.last_round or 0) < experiment.rounds else ():
+            if fl_round.number > (recorder.last_round or 0):
+                recorder.observe(fl_round)
+            bar(f"round {fl_round.number}")
+    data = assess_rounds(
+        replay(folder),
+        on_round=lambda view: metrics.update(view.metrics),
+        facts=read_about(folder),
+        title=table.title,
+    )
+    show(data.assessment, None, signs=data.signs)
     quality = "test accuracy" if table.task == "classification" else "concordance"
     out().print(f"On patients nobody trained on, the shared model has a {quality} of {metrics[quality]:.3f}.")
     err().print(f"Retraining all {2 ** len(table.sites)} coalitions to see what each site is really worth …")
@@ -47,6 +51,7 @@ def hospital_demo(dataset: str, seed: int, file: Path) -> None:
     write(data, file)
     out().print(
         "The scores saw no test data, and one training says little: docs/natural-federations.md has 20 of each.\n"
-        f"The report: {file}",
+        f"The report: {file}. The run: {folder}. Try next:",
         soft_wrap=True,
     )
+    try_next(file.parent, folder)

@@ -8,11 +8,12 @@ import typer
 
 from fedcoast import CoAst, Round, read_about, replay
 from fedcoast.analysis.behaviour import Behaviour
+from fedcoast.analysis.disagreement import Disagreement
 from fedcoast.analysis.flags import flags_of
 from fedcoast.analysis.health import health_of
 from fedcoast.cli.answers import print_sentence, show
-from fedcoast.cli.screen import err, out, progress
-from fedcoast.errors import BadSetting, require
+from fedcoast.cli.screen import err, out, progress, try_next
+from fedcoast.errors import BadSetting, require, unknown_word
 from fedcoast.methods.text import printable
 from fedcoast.rounds.unmoved import Shares
 
@@ -66,7 +67,7 @@ def demo(
         facts=read_about(folder),
         title="The demo",
     )
-    show(data.assessment, truth)
+    show(data.assessment, truth, signs=data.signs)
     out().print(
         f"The shared model classifies {accuracy[-1]:.1%} of the test digits correctly; the scores used no test data.\n"
         "A score counts how often a client's votes (the signs of its largest updates) pointed where the shared model"
@@ -77,8 +78,7 @@ def demo(
     print_sentence(data.health.warning(printable))
     write(data, file)
     out().print(f"The report: {file}. The run: {folder}. Try next:", soft_wrap=True)
-    for command in (f"serve {file.parent}", f"assess {folder}", f"rewards {folder} --budget 1000"):
-        out().print(f"  fedcoast {command}", soft_wrap=True)
+    try_next(file.parent, folder)
 
 
 def simulate(
@@ -102,12 +102,16 @@ def simulate(
     workers: Annotated[int, typer.Option(help="Processes that train clients; 0 is one per core.")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda, …")] = "cpu",
 ) -> None:
-    """Train a federation into a run folder; after an interruption the same command resumes it."""
+    """Train a federation into a run folder; after an interruption the same command resumes it.
+
+    Example: fedcoast simulate --dataset digits --model mlp
+    """
     _require_lab()
     from fedcoast.simulation.federation import Federation
     from fedcoast.simulation.presets import preset as sized
     from fedcoast.simulation.simulation import simulate
 
+    _check_names(dataset, model, setting)
     changes: dict[str, Any] = {
         "setting": setting,
         "aggregation": aggregation,
@@ -138,13 +142,14 @@ def _finished(folder: Path) -> range:
 def _summarise(federation: "Federation", folder: Path) -> None:
     assessor, accuracy = CoAst(keep=federation.experiment.keep), float("nan")
     shares: dict[int, Shares | None] = {}
-    behaviour = Behaviour()
+    behaviour, disagreement = Behaviour(), Disagreement()
     for fl_round in replay(folder):
         assessor.observe(fl_round)
+        disagreement.observe(fl_round)
         behaviour.observe(fl_round)
         shares[fl_round.number] = fl_round.unmoved
         accuracy = fl_round.metrics["test accuracy"]
-    show(assessor.assessment(), federation.ground_truth)
+    show(assessor.assessment(), federation.ground_truth, signs=disagreement.signs())
     out().print(f"Test accuracy of the shared model after round {assessor.last_round}: {accuracy:.3f}")
     print_sentence(health_of(folder, shares).line(printable))
     for flag in flags_of(behaviour):
@@ -185,6 +190,7 @@ def attack(
             out().print(f"{known:<16} {what.description}", soft_wrap=True)
         return
     chosen = attack_named(name)
+    _check_names(dataset, model, setting)
     changes: dict[str, Any] = {"setting": setting, "clients": clients, "seed": seed, "attack": name, "attacker": client}
     experiment = sized(preset, dataset, model, **changes, **({} if rounds is None else {"rounds": rounds}))
     federation = Federation(experiment, workers or os.cpu_count() or 1)
@@ -217,6 +223,18 @@ def samples(
         raise BadSetting(f"the sample grid is written as PNG; got {target.name!r}")
     save(sample_grid(load(dataset).train_images, setting_named(setting), clients, seed), target)
     typer.echo(str(target))
+
+
+def _check_names(dataset: str, model: str, setting: str) -> None:
+    """Refuse all names that mean nothing, at once and before anything is loaded."""
+    from fedcoast.simulation.datasets import NAMES
+    from fedcoast.simulation.models import MODELS
+    from fedcoast.simulation.settings import SETTINGS
+
+    known = {"dataset": (dataset, NAMES), "model": (model, MODELS), "setting": (setting, SETTINGS)}
+    wrong = [unknown_word(option, name, words) for option, (name, words) in known.items() if name not in words]
+    if wrong:
+        raise BadSetting("; ".join(map(str, wrong)))
 
 
 def _require_lab() -> None:

@@ -11,6 +11,7 @@ import typer
 from fedcoast.errors import BadSetting, FedcoastError, require
 from fedcoast.methods import METHODS, Assessor
 from fedcoast.methods.coalition.utility import Evaluator
+from fedcoast.methods.remaking import NEEDS_DATA
 from fedcoast.rounds.round import Policy
 from fedcoast.storage import read_about
 from fedcoast.storage.run_folder import is_run
@@ -62,7 +63,7 @@ def _evaluator(run: Path, measure: Measure, utility: str | None) -> Evaluator:
     if utility is not None:
         return Evaluator.of(load_utility(utility))
     if not is_run(run) or "experiment" not in read_about(run):
-        raise BadSetting("it needs validation data: give your own (--utility module:function, which values a model)")
+        raise BadSetting(NEEDS_DATA)
     for module in ("torch", "sklearn"):
         require(module, extra="lab")
     from fedcoast.simulation.utility import utility_for

@@ -45,6 +45,7 @@ def report(
     """Write a report that opens anywhere and needs nothing: one HTML file, or Markdown, CSV, JSON, PNG.
 
     RUN is a recorded run, a folder of checkpoints, or an answer of `fedcoast assess --json` or `--csv`.
+    Example: fedcoast report runs/demo -o report.html
     """
     target = file or Path(f"report.{form or 'html'}")
     if form_of(target, form) in ("html", "png"):  # before a long run is read, not after
@@ -111,7 +112,7 @@ def watch(
 ) -> None:
     """Show a run in the terminal while it grows; Ctrl-C ends it.
 
-    RUN is the folder of a recorded run, or of checkpoints; it need not be there yet.
+    RUN is the folder of a recorded run, or of checkpoints; it need not be there yet. Example: fedcoast watch runs/demo
     """
     from fedcoast.reports.terminal import watch
 

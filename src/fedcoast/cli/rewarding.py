@@ -41,6 +41,7 @@ def rewards(
     """Share out a budget by what the clients contributed. Idle and hurting clients are never paid, and are named.
 
     RUN is a recorded run, a folder of checkpoints, or an answer of `fedcoast assess --json` or `--csv`.
+    Example: fedcoast rewards runs/demo --budget 1000
     """
     one_format(json, csv)
     total = None if budget is None else cents(budget)  # before a long replay, not after

@@ -1,8 +1,11 @@
 """The two streams of a terminal program: answers on stdout, everything else on stderr."""
 
+import shlex
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import typer
 from rich.console import Console
@@ -12,6 +15,36 @@ from rich.text import Text
 from fedcoast.errors import printable
 
 Bar = Callable[[str], None]
+
+
+def program() -> str:
+    """What to type to run this program again from here: a command on the PATH, its path, or python -m fedcoast.
+
+    A Makefile runs the program of an environment that its user may never activate.
+    """
+    started = Path(sys.argv[0])
+    if started.name == "__main__.py":
+        return f"{shlex.quote(_short_path(Path(sys.executable)))} -m fedcoast"
+    found = shutil.which(started.name)
+    if found is not None and Path(found).absolute() == started.absolute():
+        return shlex.quote(started.name)
+    return shlex.quote(_short_path(started))
+
+
+def _short_path(path: Path) -> str:
+    """Relative where the path lies below the current folder."""
+    whole, here = path.absolute(), Path.cwd()
+    return str(whole.relative_to(here)) if whole.is_relative_to(here) else str(whole)
+
+
+def try_next(runs: Path, run: Path) -> None:
+    """Three commands that go on from a run, as they can be typed here."""
+    for command in (f"serve {quoted(runs)}", f"assess {quoted(run)}", f"rewards {quoted(run)} --budget 1000"):
+        out().print(Text(f"  {program()} {command}"), soft_wrap=True)
+
+
+def quoted(path: Path) -> str:
+    return shlex.quote(str(path))
 
 
 def out() -> Console:

@@ -9,6 +9,8 @@ from fedcoast.methods import METHODS
 from fedcoast.methods.base import Assessor
 from fedcoast.storage.old_settings import translated
 
+NEEDS_DATA = "it needs validation data: give your own (--utility module:function, which values a model)"
+
 
 def remade(method: str, settings: Mapping[str, Any]) -> Assessor:
     """A fresh assessor of this method with exactly these settings; not every one can be had from a file alone.

@@ -33,7 +33,9 @@ def answer_table(
     table.columns[0].justify = table.columns[2].justify = "right"
     if uncertainty is not None and known:
         table.add_column(f"{uncertainty.level:.0%} range", justify="right")
-    table.add_column("verdict")
+    judged = assessment.zero_is_idle or "idle" in verdicts.values()
+    if judged:
+        table.add_column("verdict")
     heads = ["rounds", *(["adjusted"] if adjusted else []), *(["left out"] if any_dropped else [])]
     for head in [*heads, *(["planted"] if planted else [])]:
         table.add_column(head, justify="right")
@@ -42,7 +44,8 @@ def answer_table(
         if known:
             span = ranges.get(client)
             row.append("–" if span is None else f"{number(span[0])} to {number(span[1])}")
-        row += [Text(verdicts[client], STYLES[verdicts[client]]), str(assessment.rounds_scored[client])]
+        row += [Text(verdicts[client], STYLES[verdicts[client]])] if judged else []
+        row.append(str(assessment.rounds_scored[client]))
         row += [number(adjusted[client]) if assessment.rounds_scored[client] else "–"] if adjusted else []
         row += [str(assessment.quarantine_count(client) or "")] if any_dropped else []
         row += [str(planted[client])] if planted else []

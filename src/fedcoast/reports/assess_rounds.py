@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from fedcoast.analysis.behaviour import Behaviour
+from fedcoast.analysis.disagreement import Disagreement
 from fedcoast.analysis.flags import flags_of
 from fedcoast.analysis.health import Health
 from fedcoast.analysis.rewards import Rewards, Rule, rewards
@@ -36,8 +37,8 @@ def assess_rounds(
     comparison: Comparison | None = None
     shares: dict[int, Shares | None] = {}
     accuracy: dict[int, float] = {}
-    behaviour = Behaviour()
-    rounds = _noted(rounds, shares, accuracy, behaviour)
+    behaviour, disagreement = Behaviour(), Disagreement()
+    rounds = _noted(rounds, shares, accuracy, behaviour, disagreement)
     if others or unavailable:
         comparison = compare(rounds, {main.method: main, **(others or {})}, details.get("truth"), on_round=on_round)
         if main.method in comparison.errors:
@@ -47,17 +48,28 @@ def assess_rounds(
         for fl_round in rounds:
             main.observe(fl_round)
             on_round(fl_round)
-    details = {"health": Health(shares), "accuracy": accuracy, "flags": tuple(flags_of(behaviour)), **details}
+    details = {
+        "health": Health(shares),
+        "accuracy": accuracy,
+        "signs": disagreement.signs(),
+        "flags": tuple(flags_of(behaviour)),
+        **details,
+    }
     return build_report(main.assessment(), comparison=comparison, **details)
 
 
 def _noted(
-    rounds: Iterable[Round], shares: dict[int, Shares | None], accuracy: dict[int, float], behaviour: Behaviour
+    rounds: Iterable[Round],
+    shares: dict[int, Shares | None],
+    accuracy: dict[int, float],
+    behaviour: Behaviour,
+    disagreement: Disagreement,
 ) -> Iterator[Round]:
     for fl_round in rounds:
         shares[fl_round.number] = fl_round.unmoved
         if (value := accuracy_in(fl_round)) is not None:
             accuracy[fl_round.number] = value
+        disagreement.observe(fl_round)
         yield fl_round
         behaviour.observe(fl_round)  # after the assessor, which refuses what is no round
 

@@ -14,7 +14,8 @@ from fedcoast.reports.report_data import ReportData
 def facts(report: ReportData) -> str:
     """Three tables, in HTML."""
     method = {"method": report.method, **report.settings}
-    made = {**report.versions, "on": report.made} | ({"chain head": report.head} if report.head else {})
+    drawn = {"draws of luck": report.options["draws"]} if "draws" in report.options else {}
+    made = {**report.versions, "on": report.made, **drawn} | ({"chain head": report.head} if report.head else {})
     config = METHODS[report.method].config if report.method in METHODS else None
     notes = {"method": report.measures, **(config.glossary() if config else {})}
     parts = [("Method", method, notes), ("Run", flat(report.facts), {}), ("Made with", made, {})]

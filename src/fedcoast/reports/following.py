@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fedcoast.analysis.disagreement import Disagreement
 from fedcoast.analysis.health import Health
 from fedcoast.errors import BadFile, Client, FedcoastError
 from fedcoast.methods import Assessor, CoAst
@@ -41,6 +42,7 @@ class RunFollower:
         self.behind = False
         self._shares: dict[int, Shares | None] = {}
         self._accuracy: dict[int, float] = {}
+        self._disagreement = Disagreement()
         self._run = self._last = _stamp(self.folder / RUN_META)
 
     def catch_up(self, patience: float = math.inf) -> bool:
@@ -69,6 +71,7 @@ class RunFollower:
             if self._begun_anew():  # this may be a round of another run
                 raise BadFile(f"{self.folder} was begun anew")
             self.assessor.observe(fl_round)
+            self._disagreement.observe(fl_round)
             self._last = _stamp(self._place(fl_round.number))
             self._shares[fl_round.number], last = fl_round.unmoved, fl_round
             if (value := accuracy_in(fl_round)) is not None:
@@ -102,6 +105,7 @@ class RunFollower:
             title=self.title,
             health=Health(dict(self._shares)),
             accuracy=dict(self._accuracy),
+            signs=self._disagreement.signs(),
         )
 
 

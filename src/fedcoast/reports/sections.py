@@ -64,7 +64,7 @@ def _verdict_cards(report: ReportData) -> str:
     words: dict[Verdict, tuple[str, str]] = {
         "helps": ("helps", "help"),
         "hurts": ("hurts", "hurt"),
-        "idle": ("is idle", "are idle"),
+        "idle": ("is idle: it returned the model unchanged", "are idle: they returned the model unchanged"),
     }
     for verdict, (one, many) in words.items():
         if clients := report.of(verdict):

@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from fedcoast.errors import BadSetting
+from fedcoast.errors import BadSetting, unknown_word
 from fedcoast.simulation.attacks import attack_named
 
 ADDED_LATER: dict[str, Any] = {"precision": "float32", "attack": None, "attacker": None}
@@ -116,7 +116,7 @@ class Experiment:
 
 def _check_word(option: str, value: str, words: tuple[str, ...]) -> None:
     if value not in words:
-        raise BadSetting(f"{option} must be one of {', '.join(words)}; got {value!r}")
+        raise unknown_word(option, value, words)
 
 
 def _check(holds: bool, option: str, wanted: str, experiment: Experiment) -> None:

@@ -24,7 +24,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fedcoast.errors import BadSetting
+from fedcoast.errors import BadSetting, unknown_word
 from fedcoast.simulation.degradations import (
     Degradation,
     blurred,
@@ -149,7 +149,7 @@ SETTINGS: dict[str, Setting] = {
 def setting_named(name: str) -> Setting:
     """Look up a setting by name."""
     if name not in SETTINGS:
-        raise BadSetting(f"setting must be one of {', '.join(SETTINGS)}; got {name!r}")
+        raise unknown_word("setting", name, SETTINGS)
     return SETTINGS[name]
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Literal
 
-from fedcoast.errors import BadSetting
+from fedcoast.errors import unknown_word
 from fedcoast.simulation.attacks import distortions, free_riders
 from fedcoast.simulation.attacks.steering import steering
 from fedcoast.simulation.attacks.view import Arrays, AttackView
@@ -78,5 +78,5 @@ ATTACKS: Mapping[str, Attack] = {
 def attack_named(name: str) -> Attack:
     """Look up an attack by name."""
     if name not in ATTACKS:
-        raise BadSetting(f"attack must be one of {', '.join(ATTACKS)}; got {name!r}")
+        raise unknown_word("attack", name, ATTACKS)
     return ATTACKS[name]

@@ -1,11 +1,10 @@
 """The datasets by name: `load` reads one, `available` says which are on this machine."""
 
-import difflib
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedcoast.errors import BadFile, BadSetting
+from fedcoast.errors import BadFile, unknown_word
 from fedcoast.simulation.datasets import cifar, decoded, digits, fashion, published, sprites, stl
 from fedcoast.simulation.datasets.checksums import matches
 from fedcoast.simulation.datasets.dataset import Dataset
@@ -103,9 +102,7 @@ def available(root: str | os.PathLike[str] | None = None) -> list[Available]:
 def layouts_of(name: str) -> tuple[Layout, ...]:
     """The forms of a dataset, or the error that names the ones there are."""
     if name not in LAYOUTS:
-        near = difflib.get_close_matches(str(name).lower(), NAMES, n=1, cutoff=0.5)
-        hint = f" (did you mean {near[0]}?)" if near else ""
-        raise BadSetting(f"dataset must be one of {', '.join(NAMES)}; got {name!r}{hint}")
+        raise unknown_word("dataset", name, NAMES)
     return LAYOUTS[name]
 
 
