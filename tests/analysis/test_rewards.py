@@ -14,7 +14,7 @@ from fedcoast import Assessment, BadFile, BadSetting, CoAst, Recorder
 from fedcoast.analysis.money import cents
 from fedcoast.analysis.rewards import rewards
 from fedcoast.cli import rewarding
-from fedcoast.cli.coast_options import CoAstOptions
+from fedcoast.cli.method_options import MethodOptions
 
 SCORES = {"ann": 600, "bob": 300, "cid": 100, "dan": 0, "eve": -400}
 
@@ -283,7 +283,7 @@ def test_names_in_a_saved_answer_keep_their_line_ends(tmp_path, form):
     odd = assessed({"a\rb": 3, "a\r\nb": 2, "a\nb": 1})
     file = tmp_path / f"answer.{form}"
     file.write_bytes((odd.to_json() if form == "json" else odd.to_csv()).encode())
-    assert rewarding.answer(file, CoAstOptions()).scores == odd.scores
+    assert rewarding.answer(file, MethodOptions()).scores == odd.scores
 
 
 def test_the_command_refuses_what_the_function_refuses(run, tmp_path):

@@ -67,7 +67,7 @@ def of(mapping):
 
 
 def test_cgsv_credits_are_the_cosines_with_the_common_update():
-    assessor = CGSV(length=0.5, memory=0.95)
+    assessor = CGSV(clip_norm=0.5, momentum=0.95)
     for round in rounds():
         assessor.observe(round)
     credits = assessor.assessment().credits
@@ -75,7 +75,7 @@ def test_cgsv_credits_are_the_cosines_with_the_common_update():
 
 
 def test_cgsv_scores_are_the_reputations_after_every_round():
-    assessor = CGSV(length=0.5, memory=0.95)
+    assessor = CGSV(clip_norm=0.5, momentum=0.95)
     for round, expected in zip(rounds(), REPUTATION, strict=True):
         assessor.observe(round)
         np.testing.assert_allclose(of(assessor.assessment().scores), expected, **PRINTED)
@@ -132,7 +132,7 @@ def test_shapfed_class_by_class():
 
 
 def test_shapfed_scores_are_the_moving_average_over_classes():
-    assessor = ShapFed(memory=0.9, weighting="uniform")
+    assessor = ShapFed(momentum=0.9, weighting="uniform")
     for round, gamma, shares in zip(classifier_rounds(), GAMMA, AUTHORS_SHARES, strict=False):
         assessor.observe(round)
         scores = np.array(of(assessor.assessment().scores))

@@ -18,7 +18,7 @@ def test_it_comes_near_shapley_as_the_orders_grow():
     exact = np.array(list(show(Shapley(utility), rounds).scores.values()))
     errors = []
     for count in (7, 70, 1400):
-        options = {"permutations": count, "change": 0, "within": 0, "between": 0}
+        options = {"permutations": count, "convergence_tol": 0, "within_tol": 0, "round_tol": 0}
         of_seeds = [
             np.array(list(show(GTGShapley(utility, seed=seed, **options), rounds).scores.values())) for seed in range(6)
         ]
@@ -36,14 +36,14 @@ def test_it_asks_for_fewer_coalitions_than_there_are():
 
 
 def test_a_round_that_gained_nothing_costs_two_evaluations_and_gives_nothing():
-    assessor = GTGShapley(Quadratic(), between=10.0)
+    assessor = GTGShapley(Quadratic(), round_tol=10.0)
     assert set(show(assessor, fixture_q.rounds()).scores.values()) == {0.0}
     assert assessor.evaluations == 3 * 2
 
 
 def test_without_truncation_credits_add_up_to_the_gain_and_the_positive_part_does_when_normalised():
-    plain = show(GTGShapley(Quadratic(), within=0), fixture_q.rounds()).credits
-    scaled = show(GTGShapley(Quadratic(), within=0, normalise="positive-part"), fixture_q.rounds()).credits
+    plain = show(GTGShapley(Quadratic(), within_tol=0), fixture_q.rounds()).credits
+    scaled = show(GTGShapley(Quadratic(), within_tol=0, normalise="positive-part"), fixture_q.rounds()).credits
     utility = Quadratic()
     for round in fixture_q.rounds():
         gained = utility(round.end) - utility(round.start)
@@ -55,7 +55,14 @@ def test_without_truncation_credits_add_up_to_the_gain_and_the_positive_part_doe
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("between", -1), ("within", "x"), ("change", None), ("permutations", 0), ("normalise", "sum"), ("seed", 1.5)],
+    [
+        ("round_tol", -1),
+        ("within_tol", "x"),
+        ("convergence_tol", None),
+        ("permutations", 0),
+        ("normalise", "sum"),
+        ("seed", 1.5),
+    ],
 )
 def test_options_that_mean_nothing_are_refused(option, value):
     with pytest.raises(BadSetting, match=f"{option} must be"):

@@ -113,7 +113,7 @@ def test_a_newcomer_enters_with_an_equal_share():
     shown = [
         without(round, "dan") if round.number < 4 else round for round in federation(clients=("ann", "bob", "dan"))
     ]
-    answer = show(CGSV(memory=0.999999), shown)
+    answer = show(CGSV(momentum=0.999999), shown)
     assert answer.scores["dan"] == pytest.approx(1 / 3, abs=1e-4)
     assert answer.rounds_scored["dan"] == 3
 
@@ -139,8 +139,8 @@ def test_exact_cgsv_refuses_more_than_fifteen_clients():
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"length": 0}, "length must be a positive number"),
-        ({"memory": 1}, r"memory must lie in \[0, 1\)"),
+        ({"clip_norm": 0}, "clip_norm must be a positive number"),
+        ({"momentum": 1}, r"momentum must lie in \[0, 1\)"),
         ({"floor": -1}, "floor must be a positive number"),
         ({"game": "shapley"}, "game must be one of 'cosine', 'exact'; got 'shapley'"),
         ({"layers": []}, "layers must be"),

@@ -24,10 +24,8 @@ def remade(method: str, settings: Mapping[str, Any]) -> Assessor:
     if str(options.get("layers")).startswith("function "):
         raise BadSetting(f"layers were chosen by a {options['layers']}, which no file can hold")
     try:
-        config = METHODS[method].config
-        assessor = (
-            METHODS[method].make(**options) if config is None else METHODS[method].make(config.from_json(options))
-        )
+        make, config = METHODS[method].make, METHODS[method].config
+        assessor = make(**options) if config is None else make(config.from_json(options))
         same = json.loads(json.dumps(assessor.assessment().settings)) == options
     except (TypeError, ValueError, AttributeError) as error:  # a FedcoastError is a ValueError
         raise BadSetting(f"{method} does not take these settings ({error})") from error

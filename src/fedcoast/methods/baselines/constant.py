@@ -8,23 +8,18 @@ Cost: none, beyond checking that the uploads can be used.
 Deviations: none to have.
 """
 
-from typing import Any
-
-from fedcoast.methods.base import Assessor, Uploads
+from fedcoast.methods.base import Uploads
+from fedcoast.methods.configured import AssessorConfig, ConfiguredAssessor
 from fedcoast.methods.ledger import Credits
 from fedcoast.rounds.round import Round
 from fedcoast.rounds.schema import ModelSchema
 
 
-class Constant(Assessor):
+class Constant(ConfiguredAssessor[AssessorConfig]):
     """Zero for everybody."""
 
     method = "constant"
     takes_ballots = True
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {}
 
     def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
         return {round.number: {client: 0.0 for client, _ in uploads}}

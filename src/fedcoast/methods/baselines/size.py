@@ -9,25 +9,20 @@ Cost: none, beyond checking that the uploads can be used.
 Deviations: none to have. It believes what clients claim.
 """
 
-from typing import Any
-
 from fedcoast.errors import BadRound
-from fedcoast.methods.base import Assessor, Uploads
+from fedcoast.methods.base import Uploads
+from fedcoast.methods.configured import AssessorConfig, ConfiguredAssessor
 from fedcoast.methods.ledger import Credits
 from fedcoast.rounds.clients import as_client
 from fedcoast.rounds.round import Round
 from fedcoast.rounds.schema import ModelSchema
 
 
-class Size(Assessor):
+class Size(ConfiguredAssessor[AssessorConfig]):
     """The sum of a client's aggregation weights."""
 
     method = "size"
     takes_ballots = True
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {}
 
     def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
         if round.weights is None:

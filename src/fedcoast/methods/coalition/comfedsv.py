@@ -14,6 +14,7 @@ mean |𝒰|, 500 sweeps of alternating least squares from positive factors. No p
 Every round's credits may move with each round that follows, so none is ever final.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,27 +22,41 @@ import numpy as np
 from fedcoast.errors import BadRound, BadSetting, Client
 from fedcoast.kernels.completion import complete
 from fedcoast.methods.base import Uploads
-from fedcoast.methods.coalition.coalition_models import Denominator
-from fedcoast.methods.coalition.game import GameAssessor, RoundGame, Weights
+from fedcoast.methods.coalition.config import CoalitionConfig
+from fedcoast.methods.coalition.game import GameAssessor, RoundGame
 from fedcoast.methods.coalition.games import Values, members, shapley
 from fedcoast.methods.coalition.utility import Evaluator, Utility
 from fedcoast.methods.ledger import Credits
 from fedcoast.methods.option_checks import check_count, is_number
+from fedcoast.methods.options import option
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
-from fedcoast.rounds.round import Policy, Round
+from fedcoast.rounds.round import Round
 from fedcoast.rounds.schema import ModelSchema
 
 Row = tuple[tuple[Client, ...], Values]  # who was heard, and what their coalitions gained
 
 
-class ComFedSV(GameAssessor):
-    """Completed utilities.
+@dataclass(frozen=True, kw_only=True)
+class ComFedSVConfig(CoalitionConfig):
+    """How unknown utilities are completed."""
 
-    rank    of the completed matrix; None is 3, or the number of rounds if that is less
-    ridge   how much large factors cost; None is a thousandth of the mean known |𝒰|
-    sweeps  of the completion, at most
-    utility, weights, denominator, force as in `fedcoast.methods.coalition.game`.
+    rank: int | None = option(None, "Rank of the completed matrix; none is 3, or the number of rounds if that is less.")
+    ridge: float | None = option(None, "How much large factors cost; none is a thousandth of the mean known |𝒰|.")
+    sweeps: int = option(500, "Sweeps of the completion, at most.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rank is not None:
+            check_count("rank", self.rank, 1, "of the completed matrix")
+        if self.ridge is not None and (not is_number(self.ridge) or self.ridge <= 0):
+            raise BadSetting(f"ridge must be a positive number, or None; got {self.ridge!r}")
+        check_count("sweeps", self.sweeps, 1, "of the completion")
+
+
+class ComFedSV(GameAssessor[ComFedSVConfig]):
+    """Completed utilities. Options are those of `ComFedSVConfig`; `utility` and `force` as in
+    `fedcoast.methods.coalition.game`.
     """
 
     method = "comfedsv"
@@ -49,28 +64,10 @@ class ComFedSV(GameAssessor):
     credits_absent = True
 
     def __init__(
-        self,
-        utility: Utility | Evaluator,
-        rank: int | None = None,
-        ridge: float | None = None,
-        sweeps: int = 500,
-        weights: Weights = "round",
-        denominator: Denominator = "renormalise",
-        force: bool = False,
-        bad_uploads: Policy = "quarantine",
+        self, utility: Utility | Evaluator, config: ComFedSVConfig | None = None, *, force: bool = False, **options: Any
     ) -> None:
-        super().__init__(utility, weights, denominator, force, bad_uploads)
-        if rank is not None:
-            check_count("rank", rank, 1, "of the completed matrix")
-        if ridge is not None and (not is_number(ridge) or ridge <= 0):
-            raise BadSetting(f"ridge must be a positive number, or None; got {ridge!r}")
-        check_count("sweeps", sweeps, 1, "of the completion")
-        self.rank, self.ridge, self.sweeps = rank, ridge, sweeps
+        super().__init__(utility, config, force=force, **options)
         self._rows: dict[int, Row] = {}
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {**super().settings, "rank": self.rank, "ridge": self.ridge, "sweeps": self.sweeps}
 
     def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
         self._check_players(len({*self._clients(), *round.clients}), f"with round {round.number} there are")
@@ -93,8 +90,8 @@ class ComFedSV(GameAssessor):
         if not clients:
             return {}
         known = self._matrix(clients)
-        ridge = self.ridge or 1e-3 * float(np.nanmean(np.abs(known)))
-        completed = complete(known, self.rank or min(3, len(known)), ridge, self.sweeps)
+        ridge = self.config.ridge or 1e-3 * float(np.nanmean(np.abs(known)))
+        completed = complete(known, self.config.rank or min(3, len(known)), ridge, self.config.sweeps)
         games = np.column_stack([np.zeros(len(completed)), completed])  # nobody gains nothing, by definition
         return {
             number: dict(zip(clients, shapley(game).tolist(), strict=True))

@@ -21,14 +21,15 @@ import numpy as np
 
 from fedcoast.errors import Client
 from fedcoast.methods.base import Uploads
-from fedcoast.methods.coalition.coalition_models import Denominator, merge, replay
-from fedcoast.methods.coalition.game import UtilityAssessor, Weights
+from fedcoast.methods.coalition.coalition_models import merge, replay
+from fedcoast.methods.coalition.config import CoalitionConfig
+from fedcoast.methods.coalition.game import UtilityAssessor
 from fedcoast.methods.coalition.games import members, shapley, tabulate
 from fedcoast.methods.coalition.utility import Evaluator, Utility
 from fedcoast.methods.ledger import Credits
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
-from fedcoast.rounds.round import Policy, Round
+from fedcoast.rounds.round import Round
 from fedcoast.rounds.schema import ModelSchema
 
 Arrays = dict[str, Array]
@@ -48,8 +49,8 @@ class _History:
         return in_order(self.carried)
 
 
-class OneRound(UtilityAssessor):
-    """utility, weights, denominator, force as in `fedcoast.methods.coalition.game`."""
+class OneRound(UtilityAssessor[CoalitionConfig]):
+    """Options are those of `CoalitionConfig`; `utility` and `force` as in `fedcoast.methods.coalition.game`."""
 
     method = "one-round"
     credits_absent = True  # the one credit there is stands for all rounds
@@ -58,12 +59,12 @@ class OneRound(UtilityAssessor):
     def __init__(
         self,
         utility: Utility | Evaluator,
-        weights: Weights = "round",
-        denominator: Denominator = "renormalise",
+        config: CoalitionConfig | None = None,
+        *,
         force: bool = False,
-        bad_uploads: Policy = "quarantine",
+        **options: Any,
     ) -> None:
-        super().__init__(utility, weights, denominator, force, bad_uploads)
+        super().__init__(utility, config, force=force, **options)
         self._history: _History | None = None
         self._valued: tuple[_History | None, dict[Client, float]] = (None, {})
 
@@ -111,7 +112,7 @@ class OneRound(UtilityAssessor):
 
         def models(coalitions: Sequence[int]) -> Iterator[Arrays]:
             for coalition in coalitions:
-                model = replay(history.origin, legs, coalition, self.denominator)
+                model = replay(history.origin, legs, coalition, self.config.denominator)
                 yield {**model, **_carried(history, [clients[seat] for seat in members(coalition)])}
 
         table = tabulate(

@@ -10,24 +10,19 @@ Deviations: from CGSV in everything but the cosine: no normalised updates, no mo
 round shown is skipped, because the code has no global model from before it. To compare methods, use `CGSV`.
 """
 
-from typing import Any
-
 from fedcoast.kernels.directions import chunks, cosine
-from fedcoast.methods.base import Assessor, Uploads
+from fedcoast.methods.base import Uploads
+from fedcoast.methods.configured import AssessorConfig, ConfiguredAssessor
 from fedcoast.methods.ledger import Credits
 from fedcoast.methods.updates import pick
 from fedcoast.rounds.round import Round
 from fedcoast.rounds.schema import ModelSchema
 
 
-class CGSVResearchCode(Assessor):
+class CGSVResearchCode(ConfiguredAssessor[AssessorConfig]):
     """The sum of cosines with the global movement, from the second round on."""
 
     method = "cgsv-research-code"
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {}
 
     def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
         start = pick(round.read_start(schema), schema.trainable)

@@ -19,38 +19,30 @@ import numpy as np
 
 from fedcoast.errors import Client
 from fedcoast.kernels.directions import accumulate, chunks, cosine
-from fedcoast.methods.base import Assessor, Uploads
-from fedcoast.methods.layer_selection import Layers, choose, describe
+from fedcoast.methods.base import Uploads
+from fedcoast.methods.configured import ConfiguredAssessor, LayersConfig
+from fedcoast.methods.layer_selection import choose
 from fedcoast.methods.ledger import Credits
 from fedcoast.methods.updates import again, pick
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
-from fedcoast.rounds.round import Policy, Round
+from fedcoast.rounds.round import Round
 from fedcoast.rounds.schema import ModelSchema
 
 EPSILON = 1e-6
 
 
-class FedCENovelty(Assessor):
-    """The share of a client's novelty, all of them together 1.
-
-    layers  which tensors count: "all", "head", a pattern or several ("fc.*"), or a function of the name
-    """
+class FedCENovelty(ConfiguredAssessor[LayersConfig]):
+    """The share of a client's novelty, all of them together 1."""
 
     method = "fedce-novelty"
 
-    def __init__(self, layers: Layers = "all", bad_uploads: Policy = "quarantine") -> None:
-        super().__init__(bad_uploads)
-        describe(layers)
-        self.layers = layers
+    def __init__(self, config: LayersConfig | None = None, **options: Any) -> None:
+        super().__init__(config, **options)
         self._cosines: dict[Client, tuple[float, int]] = {}  # the mean, and of how many rounds
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"layers": describe(self.layers)}
-
     def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        chosen = choose(self.layers, schema)
+        chosen = choose(self.config.layers, schema)
         start = pick(round.read_start(schema), chosen)
         novelty = {client: _novelty(mean) for client, (mean, _) in self._cosines.items()}
         total = [np.zeros(layer.shape) for layer in start]

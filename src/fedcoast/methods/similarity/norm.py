@@ -8,32 +8,22 @@ Cost: O(rounds · clients · parameters).
 Deviations: none to have. A zero update is worth 0.
 """
 
-from typing import Any
-
 from fedcoast.kernels.directions import chunks, norm
-from fedcoast.methods.base import Assessor, Uploads
-from fedcoast.methods.layer_selection import Layers, choose, describe
+from fedcoast.methods.base import Uploads
+from fedcoast.methods.configured import ConfiguredAssessor, LayersConfig
+from fedcoast.methods.layer_selection import choose
 from fedcoast.methods.ledger import Credits
 from fedcoast.methods.updates import pick
-from fedcoast.rounds.round import Policy, Round
+from fedcoast.rounds.round import Round
 from fedcoast.rounds.schema import ModelSchema
 
 
-class Norm(Assessor):
-    """The sum of the lengths of a client's updates; `layers` chooses the tensors that count."""
+class Norm(ConfiguredAssessor[LayersConfig]):
+    """The sum of the lengths of a client's updates."""
 
     method = "norm"
 
-    def __init__(self, layers: Layers = "all", bad_uploads: Policy = "quarantine") -> None:
-        super().__init__(bad_uploads)
-        describe(layers)
-        self.layers = layers
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"layers": describe(self.layers)}
-
     def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        chosen = choose(self.layers, schema)
+        chosen = choose(self.config.layers, schema)
         start = pick(round.read_start(schema), chosen)
         return {round.number: {client: norm(chunks(pick(model, chosen), start)) for client, model in uploads}}
