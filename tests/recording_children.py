@@ -48,8 +48,8 @@ def assess(folder):
         assessor = CoAst(keep=0.3, horizon=3)
         if (folder / "state").exists():
             assessor.restore(folder / "state")
-        for round in replay(folder / "run", after=assessor.last_round):
-            assessor.observe(round)
+        for fl_round in replay(folder / "run", after=assessor.last_round):
+            assessor.observe(fl_round)
         for number in range((recorder.last_round or 0) + 1, LAST + 1):
             recorder.observe(nth_round(number))
             assessor.observe(nth_round(number))

@@ -268,8 +268,8 @@ def test_a_run_is_assessed_and_paid(run):
 
 def test_a_saved_answer_is_paid_like_the_run(run, tmp_path):
     assessor = CoAst(keep=0.5)
-    for round in fixture_a.rounds("observer"):
-        assessor.observe(round)
+    for fl_round in fixture_a.rounds("observer"):
+        assessor.observe(fl_round)
     answer = assessor.assessment()
     (tmp_path / "answer.json").write_text(answer.to_json(), encoding="utf-8")
     (tmp_path / "answer.csv").write_text(answer.to_csv(), encoding="utf-8")

@@ -78,8 +78,8 @@ def test_the_head_of_a_run_without_rounds_holds_at_once_and_while_the_run_grows(
         found = verify(tmp_path / "run", head=kept)
         assert found.agrees, found.findings
         assert found.confirmed == ("the head that was kept is that of run.json, from before the first round",)
-        for round in rounds(2):
-            recorder.observe(round)
+        for fl_round in rounds(2):
+            recorder.observe(fl_round)
     found = verify(tmp_path / "run", head=kept)
     assert found.agrees, found.findings
     assert found.confirmed[0].endswith("from before the first round; 2 rounds were added since")

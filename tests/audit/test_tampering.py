@@ -42,8 +42,8 @@ def ledger(run, tmp_path_factory):
     folder = tmp_path_factory.mktemp("ledger") / "run"
     shutil.copytree(run, folder)
     assessor = coast()
-    for round in replay(folder):
-        assessor.observe(round)
+    for fl_round in replay(folder):
+        assessor.observe(fl_round)
     assessor.save(folder / "coast.state")
     return folder / "coast.state", verify(folder).confirmed[0]
 

@@ -253,9 +253,9 @@ def test_an_answer_may_know_clients_from_rounds_that_gave_nobody_credit(tmp_path
     """Fed-PCA gives none where one client answered alone."""
     crowd = list(federation(seed=4, rounds=6, clients=("ann", "bob", "cid")))
     with Recorder(tmp_path / "run") as recorder:
-        for round in crowd:
-            alone = {2: "dora", 4: "emil", 5: "fay"}.get(round.number)
-            recorder.observe(round if alone is None else replace(round, local={alone: round.local["ann"]}))
+        for fl_round in crowd:
+            alone = {2: "dora", 4: "emil", 5: "fay"}.get(fl_round.number)
+            recorder.observe(fl_round if alone is None else replace(fl_round, local={alone: fl_round.local["ann"]}))
     for last in range(7):
         assessor = FedPCA(bonus=4)
         show(assessor, islice(replay(tmp_path / "run"), last))

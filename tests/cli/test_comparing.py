@@ -23,8 +23,8 @@ FREE = [name for name, method in METHODS.items() if not {"utility", "gradient"} 
 
 def record(folder, rounds, about=None):
     with Recorder(folder, about=about or {}) as recorder:
-        for round in rounds:
-            recorder.observe(round)
+        for fl_round in rounds:
+            recorder.observe(fl_round)
     return str(folder)
 
 

@@ -45,12 +45,14 @@ def test_without_truncation_credits_add_up_to_the_gain_and_the_positive_part_doe
     plain = show(GTGShapley(Quadratic(), within_tol=0), fixture_q.rounds()).credits
     scaled = show(GTGShapley(Quadratic(), within_tol=0, normalise="positive-part"), fixture_q.rounds()).credits
     utility = Quadratic()
-    for round in fixture_q.rounds():
-        gained = utility(round.end) - utility(round.start)
-        assert sum(plain[round.number].values()) == pytest.approx(gained)
-        positive = [credit for credit in scaled[round.number].values() if credit >= 0]
+    for fl_round in fixture_q.rounds():
+        gained = utility(fl_round.end) - utility(fl_round.start)
+        assert sum(plain[fl_round.number].values()) == pytest.approx(gained)
+        positive = [credit for credit in scaled[fl_round.number].values() if credit >= 0]
         assert sum(positive) == pytest.approx(gained, rel=1e-6)
-        assert [np.sign(plain[round.number][c]) for c in CLIENTS] == [np.sign(scaled[round.number][c]) for c in CLIENTS]
+        assert [np.sign(plain[fl_round.number][c]) for c in CLIENTS] == [
+            np.sign(scaled[fl_round.number][c]) for c in CLIENTS
+        ]
 
 
 @pytest.mark.parametrize(

@@ -38,16 +38,16 @@ def test_the_form_can_be_chosen(run, tmp_path, monkeypatch, form):
 def test_options_reach_the_assessor(run, tmp_path):
     for preset, made in (("paper", CoAst.paper(horizon=1)), ("research-code", CoAst.research_code(horizon=1))):
         fedcoast("report", run, "-o", tmp_path / "r.json", "--preset", preset, "--horizon", 1)
-        for round in replay(run):
-            made.observe(round)
+        for fl_round in replay(run):
+            made.observe(fl_round)
         held = json.loads((tmp_path / "r.json").read_text())["assessment"]
         assert Assessment.from_json(json.dumps(held)) == made.assessment()
 
 
 def test_an_answer_in_json_becomes_a_report_too(run, tmp_path):
     assessor = CoAst(keep=0.5)
-    for round in replay(run):
-        assessor.observe(round)
+    for fl_round in replay(run):
+        assessor.observe(fl_round)
     (tmp_path / "answer.json").write_text(assessor.assessment().to_json())
     fedcoast(
         "report", tmp_path / "answer.json", "-o", tmp_path / "r.json", "--budget", "99.95", "--rule", "rank", "--force"
@@ -101,8 +101,8 @@ def test_of_a_run_of_the_lab_methods_with_validation_data_are_compared_too(tmp_p
 @pytest.mark.parametrize("name", ["answer.json", "answer.csv"])
 def test_an_answer_of_assess_becomes_the_report_that_the_run_becomes(run, tmp_path, name):
     assessor = CoAst(keep=0.5)
-    for round in replay(run):
-        assessor.observe(round)
+    for fl_round in replay(run):
+        assessor.observe(fl_round)
     answer = assessor.assessment()
     (tmp_path / name).write_text(answer.to_csv() if name.endswith("csv") else answer.to_json())
     fedcoast("report", run, "-o", tmp_path / "run.csv", "--keep", 0.5)

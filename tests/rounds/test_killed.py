@@ -71,9 +71,9 @@ def check_whole(folder, reported):
         assert (found := verify(folder)).agrees, found.findings
         rounds = list(replay(folder))
         last = len(rounds)
-        assert [round.number for round in rounds] == list(range(1, last + 1))
-        for round in rounds:
-            assert round_bits(round) == round_bits(nth_round(round.number))
+        assert [fl_round.number for fl_round in rounds] == list(range(1, last + 1))
+        for fl_round in rounds:
+            assert round_bits(fl_round) == round_bits(nth_round(fl_round.number))
     with Recorder(folder) as recorder:
         assert (recorder.last_round or 0) == last
     assert half_written(folder) == []

@@ -32,9 +32,9 @@ def differences(rounds: Iterable[Round], claims: Sequence[Claim]) -> list[tuple[
     """
     checks = [_Check(claim) for claim in claims]
     try:
-        for round in rounds if any(check.assessor is not None for check in checks) else ():
+        for fl_round in rounds if any(check.assessor is not None for check in checks) else ():
             for check in checks:
-                check.show(round)
+                check.show(fl_round)
     except FedcoastError as error:
         for check in checks:
             check.fail(error)
@@ -60,17 +60,17 @@ class _Check:
         except BadSetting as error:
             self.found = [f"cannot be checked: {error}"]
 
-    def show(self, round: Round | None) -> None:
+    def show(self, fl_round: Round | None) -> None:
         """All rounds of the recording, one after the other, and then None."""
         try:
-            later = round is None or round.number > _until(self.claim)
+            later = fl_round is None or fl_round.number > _until(self.claim)
             if later:
                 self._compare()
-            if self.assessor is None or round is None:
+            if self.assessor is None or fl_round is None:
                 return
-            self.assessor.observe(round)
+            self.assessor.observe(fl_round)
             if "health" in self.claim.said:
-                self._shares[round.number] = unmoved_in(round)
+                self._shares[fl_round.number] = unmoved_in(fl_round)
             if later and last_round(self.assessor.assessment()) != self.claim.last_round:
                 self.assessor = None
         except FedcoastError as error:

@@ -239,7 +239,7 @@ def _labelled(observers: Sequence[Observer]) -> dict[str, Observer]:
     labelled: dict[str, Observer] = {}
     for observer in observers:
         if isinstance(observer, type) or not callable(getattr(observer, "observe", None)):
-            raise BadSetting(f"an observer has a method observe(round); got {observer!r}")
+            raise BadSetting(f"an observer has a method observe(fl_round); got {observer!r}")
         if any(other is observer for other in labelled.values()):
             raise BadSetting(f"{observer!r} was given twice; it would see every round twice")
         name = observer.method if isinstance(observer, Assessor) else type(observer).__name__.lower()

@@ -25,7 +25,7 @@ Uploads = Iterator[tuple[Client, dict[str, Array]]]
 class Observer(Protocol):
     """Anything that wants to see rounds."""
 
-    def observe(self, round: Round, /) -> None: ...
+    def observe(self, fl_round: Round, /) -> None: ...
 
 
 class Assessor(ABC):
@@ -52,29 +52,29 @@ class Assessor(ABC):
         self._ledger = Ledger()
         self._fresh: tuple[dict[str, Any], dict[str, Array]] | None = None
 
-    def observe(self, round: Round, /) -> None:
+    def observe(self, fl_round: Round, /) -> None:
         """Look at one round; numbers must increase, and the model must keep its layers."""
-        if self.last_round is not None and round.number <= self.last_round:
-            raise BadRound(f"round numbers must increase; got {round.number} after {self.last_round}")
-        if round.ballot_keep is not None and not self.takes_ballots:
+        if self.last_round is not None and fl_round.number <= self.last_round:
+            raise BadRound(f"round numbers must increase; got {fl_round.number} after {self.last_round}")
+        if fl_round.ballot_keep is not None and not self.takes_ballots:
             raise BadSetting(
-                f"round {round.number} holds ballots of keep={round.ballot_keep} only; {self.method} needs the whole"
-                " uploads. Record them whole, or ask CoAst, which can do with ballots"
+                f"round {fl_round.number} holds ballots of keep={fl_round.ballot_keep} only; {self.method} needs"
+                " the whole uploads. Record them whole, or use CoAst, which can work with ballots"
             )
-        schema = round.schema()
+        schema = fl_round.schema()
         if self._fresh is None:
             self._fresh = self._state()
         if self._schema is not None:
             if change := self._schema.differs(schema):
-                raise BadRound(f"round {round.number}: the model changed its layers: {change}; start a new assessor")
+                raise BadRound(f"round {fl_round.number}: the model changed its layers: {change}; start a new assessor")
             schema = self._schema  # in the order of the first round, whatever order this one came in
         quarantined: dict[Client, str] = {}
         unchanged: list[Client] = []
-        uploads = round.uploads(schema, self.bad_uploads, quarantined)
-        credits = self._take(round, schema, noting_unchanged(round.start, schema, uploads, unchanged))
-        self._ledger.enter(round.number, round.clients, quarantined, credits, unchanged)
+        uploads = fl_round.uploads(schema, self.bad_uploads, quarantined)
+        credits = self._take(fl_round, schema, noting_unchanged(fl_round.start, schema, uploads, unchanged))
+        self._ledger.enter(fl_round.number, fl_round.clients, quarantined, credits, unchanged)
         self._schema = schema
-        self.last_round = round.number
+        self.last_round = fl_round.number
 
     def new_segment(self) -> None:
         """Keep the credits and forget the model: the next round may have other layers. Pending rounds get no credit."""
@@ -83,7 +83,7 @@ class Assessor(ABC):
             self._schema = None
 
     @abstractmethod
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
         """Look at a round and return the credits that it makes final, by round and client.
 
         `uploads` yields the clients whose models can be used, one at a time; draw each before the next. Change nothing

@@ -131,7 +131,7 @@ def compare(
     assessors: Mapping[str, Assessor],
     truth: Mapping[Client, float] | None = None,
     measure_memory: bool = False,
-    on_round: Callable[[Round], None] = lambda round: None,
+    on_round: Callable[[Round], None] = lambda fl_round: None,
 ) -> Comparison:
     """Show the rounds, once, to all of these assessors, and put their answers side by side.
 
@@ -151,10 +151,10 @@ def compare(
             raise BadSetting(f"methods to compare are assessors by name; got {name!r}: {type(assessor).__name__}")
     runners = {name: _Runner(assessor) for name, assessor in assessors.items()}
     with _tracing(measure_memory):
-        for round in rounds:
+        for fl_round in rounds:
             for runner in runners.values():
-                runner.observe(round)
-            on_round(round)
+                runner.observe(fl_round)
+            on_round(fl_round)
         for runner in runners.values():
             runner.ask()
     answered = {name: runner for name, runner in runners.items() if runner.error is None}
@@ -184,8 +184,8 @@ class _Runner:
         count = getattr(self.assessor, "evaluations", None)
         return count if isinstance(count, int) else None
 
-    def observe(self, round: Round) -> None:
-        self._run(lambda: self.assessor.observe(round), f"round {round.number}")
+    def observe(self, fl_round: Round) -> None:
+        self._run(lambda: self.assessor.observe(fl_round), f"round {fl_round.number}")
 
     def ask(self) -> None:
         self._run(self._answer, "its answer")

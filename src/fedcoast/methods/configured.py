@@ -47,6 +47,17 @@ class LayersConfig(AssessorConfig):
         describe(self.layers)
 
 
+class _Signature:
+    """The parameters of a constructor with its options by name, for `help` and `inspect.signature`."""
+
+    def __get__(self, instance: object, owner: type["ConfiguredAssessor[Any]"]) -> inspect.Signature:
+        parameters = [*inspect.signature(owner.__init__).parameters.values()][1:]
+        named = [parameter for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
+        for name, info in owner.config_type.options().items():
+            named.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=info.default))
+        return inspect.Signature(named)
+
+
 class ConfiguredAssessor(Assessor, Generic[Config]):
     """An assessor with the options of its configuration class, which is named once:
 
@@ -57,6 +68,7 @@ class ConfiguredAssessor(Assessor, Generic[Config]):
     """
 
     config_type: ClassVar[type[MethodConfig]] = AssessorConfig
+    __signature__ = _Signature()
 
     def __init__(self, config: Config | None = None, **options: Any) -> None:
         self.config: Config = self._configure(config, options)
@@ -68,7 +80,6 @@ class ConfiguredAssessor(Assessor, Generic[Config]):
             for argument in get_args(base):
                 if isinstance(argument, type) and issubclass(argument, MethodConfig):
                     cls.config_type = argument
-        cls.__signature__ = _signature(cls)  # type: ignore[attr-defined]
 
     @classmethod
     def _configure(cls, config: object, options: Mapping[str, Any]) -> Any:
@@ -88,12 +99,3 @@ class ConfiguredAssessor(Assessor, Generic[Config]):
         settings = self.config.to_json()
         del settings["bad_uploads"]  # the base class adds it to every answer
         return settings
-
-
-def _signature(cls: type[ConfiguredAssessor[Any]]) -> inspect.Signature:
-    """The parameters of the constructor, with the options by name."""
-    parameters = [*inspect.signature(cls.__init__).parameters.values()][1:]
-    named = [parameter for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
-    for name, info in cls.config_type.options().items():
-        named.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=info.default))
-    return inspect.Signature(named)

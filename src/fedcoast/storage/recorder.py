@@ -48,7 +48,7 @@ class Recorder:
     from the folder.
 
         with Recorder("runs/today") as recorder:
-            recorder.observe(round)
+            recorder.observe(fl_round)
     """
 
     def __init__(
@@ -90,9 +90,9 @@ class Recorder:
             )
         elif about is not None and read_about(self.folder) != about:
             raise BadFile(f"{self.folder} holds another run: what it says about itself differs; use a new folder")
-        for round in recorded(self.folder, last=True):
-            self.last_round, self._schema = round.number, round.schema()
-            self._end = _digest(round.read_end(self._schema))
+        for fl_round in recorded(self.folder, last=True):
+            self.last_round, self._schema = fl_round.number, fl_round.schema()
+            self._end = _digest(fl_round.read_end(self._schema))
         if self._ledger is not None:
             self._kept = begin(self.folder, self._ledger)
         last = head(self.folder)
@@ -101,44 +101,44 @@ class Recorder:
         # Where the last round is older than chains, the chain begins with the next.
         self._linked, self.head = last or (None, content(self.folder / RUN_META).sha256)
 
-    def observe(self, round: Round, /) -> None:
+    def observe(self, fl_round: Round, /) -> None:
         """Write one round: whole and on disk when this returns, not at all when it raises."""
         if self._closed:
             raise BadFile(f"this recorder of {self.folder} was closed; open a new one")
-        if self.last_round is not None and round.number <= self.last_round:
+        if self.last_round is not None and fl_round.number <= self.last_round:
             raise BadRound(
-                f"round numbers must increase; got {round.number} and {self.folder} ends at {self.last_round}"
+                f"round numbers must increase; got {fl_round.number} and {self.folder} ends at {self.last_round}"
             )
-        schema = round.schema()
+        schema = fl_round.schema()
         if self._schema is not None:
             if change := self._schema.differs(schema):
-                raise BadRound(f"round {round.number}: the model changed its layers: {change}; use a new folder")
+                raise BadRound(f"round {fl_round.number}: the model changed its layers: {change}; use a new folder")
             schema = self._schema
-        place = self.folder / ROUNDS / f"{round.number:010d}"
+        place = self.folder / ROUNDS / f"{fl_round.number:010d}"
         part = place.with_name(f".{place.name}")
         try:
             part.mkdir()
             with Hasher(part) as hasher:
-                credits = self._write_credits(round.number, part, hasher)
-                end, link = self._write(round, schema, part, hasher)
+                credits = self._write_credits(fl_round.number, part, hasher)
+                end, link = self._write(fl_round, schema, part, hasher)
             write_whole(part / LINK, lambda beside: beside.write_bytes(link.to_bytes()))
             sync(part)
             part.rename(place)
         except BaseException as error:
             shutil.rmtree(part, ignore_errors=True)
-            self._missed[round.number] = f"{type(error).__name__}: {error}"
+            self._missed[fl_round.number] = f"{type(error).__name__}: {error}"
             if isinstance(error, OSError):
                 raise BadFile(f"{place} cannot be written ({error})") from error
             raise
         sync(self.folder / ROUNDS)
         self._missed.clear()
-        self.last_round, self._schema, self._end = round.number, schema, end
+        self.last_round, self._schema, self._end = fl_round.number, schema, end
         self._linked, self.head = link.number, link.hash
         if self._kept is not None:
             self._kept.credits.update(credits)
 
-    def _write(self, round: Round, schema: ModelSchema, part: Path, hasher: Hasher) -> tuple[bytes, Link]:
-        keep = self._ballot_keep if round.ballot_keep is None else round.ballot_keep
+    def _write(self, fl_round: Round, schema: ModelSchema, part: Path, hasher: Hasher) -> tuple[bytes, Link]:
+        keep = self._ballot_keep if fl_round.ballot_keep is None else fl_round.ballot_keep
         dtypes = {entry.name: entry.dtype for entry in schema.entries}
 
         def write_file(file: str, tensors: dict[str, tuple[Array, str]]) -> None:
@@ -152,14 +152,14 @@ class Recorder:
             }
             write_file(file, {name: (array, names[name]) for name, array in model.items()})
 
-        start, end = round.read_start(schema), round.read_end(schema)
+        start, end = fl_round.read_start(schema), fl_round.read_end(schema)
         carried_on = self._end is not None and _digest(start) == self._end
         if not carried_on:
             write("start.safetensors", start)
         write("end.safetensors", end)
         clients, quarantined = list[dict[str, Any]](), dict[Client, str]()
-        unmoved = UnmovedEntries(schema, start) if round.ballot_keep is None else None
-        for client, model in round.uploads(schema, self._policy, quarantined):
+        unmoved = UnmovedEntries(schema, start) if fl_round.ballot_keep is None else None
+        for client, model in fl_round.uploads(schema, self._policy, quarantined):
             file = f"client-{len(clients):06d}.safetensors"
             if unmoved is not None:
                 unmoved.add(model)
@@ -167,29 +167,29 @@ class Recorder:
                 write(file, model)
             else:
                 write_file(file, ballot_arrays(schema, start, model, keep))
-            weight = None if round.weights is None else float(round.weights[client])
+            weight = None if fl_round.weights is None else float(fl_round.weights[client])
             clients.append({"client": client_to_json(client), "file": file, "weight": weight})
             del model  # before the next one is loaded
         facts = {
-            "number": round.number,
+            "number": fl_round.number,
             "start": f"end of round {self.last_round}" if carried_on else "start.safetensors",
             "end": "end.safetensors",
             "pruned": keep,
             # Ballots do not tell; what was known when they were cast is handed on.
-            "unmoved": round.unmoved if unmoved is None else unmoved.shares(),
+            "unmoved": fl_round.unmoved if unmoved is None else unmoved.shares(),
             # JSON has no word for the others
-            "metrics": {name: value for name, value in round.metrics.items() if math.isfinite(value)},
+            "metrics": {name: value for name, value in fl_round.metrics.items() if math.isfinite(value)},
             "layers": schema.to_json(),
             "clients": clients,
             "quarantined": [
                 {"client": client_to_json(client), "reason": reason} for client, reason in quarantined.items()
             ],
         }
-        if missed := {number: why for number, why in self._missed.items() if number != round.number}:
+        if missed := {number: why for number, why in self._missed.items() if number != fl_round.number}:
             facts["missed"] = [{"number": number, "reason": why} for number, why in missed.items()]
         write_json(part / ROUND_META, facts)
         hasher.add(ROUND_META)
-        return _digest(end), hasher.link(round.number, self._linked, self.head, facts)
+        return _digest(end), hasher.link(fl_round.number, self._linked, self.head, facts)
 
     def _write_credits(self, number: int, part: Path, hasher: Hasher) -> Credits:
         if self._kept is None or self._ledger is None:

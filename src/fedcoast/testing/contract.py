@@ -59,7 +59,7 @@ def check_assessor(make: Make, *, rounds: Iterable[Round] | None = None, needs: 
     >>> check_assessor(CoAst)
     """
     shown = toy_rounds() if rounds is None else list(rounds)
-    if len(shown) < 4 or min(len(round.clients) for round in shown) < 3:
+    if len(shown) < 4 or min(len(fl_round.clients) for fl_round in shown) < 3:
         raise BadSetting(f"the contract is checked on four or more rounds of three or more clients; got {len(shown)}")
     for promise, check in CHECKS.items():
         try:
@@ -82,19 +82,19 @@ def is_silent_before_the_first_round(make: Make, rounds: Sequence[Round], needs:
 
 def leaves_its_inputs_alone(make: Make, rounds: Sequence[Round], needs: Collection[str]) -> None:
     assessor = make()
-    for round in map(copied, rounds):
-        before = model_bytes(round)
-        assessor.observe(round)
+    for fl_round in map(copied, rounds):
+        before = model_bytes(fl_round)
+        assessor.observe(fl_round)
         assessor.assessment()
-        demand(model_bytes(round) == before, f"round {round.number} was changed; no caller's array may be")
+        demand(model_bytes(fl_round) == before, f"round {fl_round.number} was changed; no caller's array may be")
 
 
 def keeps_copies(make: Make, rounds: Sequence[Round], needs: Collection[str]) -> None:
     """Servers reuse the memory of their models."""
     assessor = make()
-    for round in map(copied, rounds):
-        assessor.observe(round)
-        for model in (round.start, round.end, *round.local.values()):
+    for fl_round in map(copied, rounds):
+        assessor.observe(fl_round)
+        for model in (fl_round.start, fl_round.end, *fl_round.local.values()):
             for value in model.values():
                 read(value)[0][...] = 77
     demand_same(assessor.assessment(), show(make(), rounds), "the caller may reuse a round's arrays once it was shown")
@@ -103,11 +103,11 @@ def keeps_copies(make: Make, rounds: Sequence[Round], needs: Collection[str]) ->
 def arrival_order_is_irrelevant(make: Make, rounds: Sequence[Round], needs: Collection[str]) -> None:
     turned = [
         replace(
-            round,
-            local={client: reversed_order(round.local[client]) for client in reversed(list(round.local))},
-            weights=None if round.weights is None else reversed_order(round.weights),
+            fl_round,
+            local={client: reversed_order(fl_round.local[client]) for client in reversed(list(fl_round.local))},
+            weights=None if fl_round.weights is None else reversed_order(fl_round.weights),
         )
-        for round in rounds
+        for fl_round in rounds
     ]
     demand_same(show(make(), turned), show(make(), rounds), "the order in which clients arrive may change no bit")
 
@@ -117,11 +117,11 @@ def equal_clients_have_equal_scores(make: Make, rounds: Sequence[Round], needs: 
     twin = f"twin of {client}"
     doubled = [
         replace(
-            round,
-            local={**round.local, twin: round.local[client]},
-            weights=None if round.weights is None else {**round.weights, twin: round.weights[client]},
+            fl_round,
+            local={**fl_round.local, twin: fl_round.local[client]},
+            weights=None if fl_round.weights is None else {**fl_round.weights, twin: fl_round.weights[client]},
         )
-        for round in rounds
+        for fl_round in rounds
     ]
     seeds = [{"seed": seed} for seed in range(SEEDS)] if "seed" in make().settings else [{}]
     answers = [show(make(**seed), doubled) for seed in seeds]
@@ -139,8 +139,10 @@ def clients_may_leave_and_return(make: Make, rounds: Sequence[Round], needs: Col
     leaver, newcomer = rounds[0].clients[-1], rounds[0].clients[-2]
     away = {rounds[place].number for place in range(1, len(rounds) - 1)}
     partial = [
-        without_clients(round, {leaver} if round.number in away else {newcomer} if round is rounds[0] else set())
-        for round in rounds
+        without_clients(
+            fl_round, {leaver} if fl_round.number in away else {newcomer} if fl_round is rounds[0] else set()
+        )
+        for fl_round in rounds
     ]
     if "full participation" in needs:
         assessor = make()
@@ -181,8 +183,8 @@ def state_is_bounded(make: Make, rounds: Sequence[Round], needs: Collection[str]
     sizes = []
     step = rounds[-1].number - rounds[0].number + 1
     for turn in range(3):
-        for round in rounds:
-            assessor.observe(replace(round, number=round.number + turn * step))
+        for fl_round in rounds:
+            assessor.observe(replace(fl_round, number=fl_round.number + turn * step))
         facts, arrays = assessor._state()
         sizes.append((sum(array.nbytes for array in arrays.values()), len(json.dumps(facts))))
     (arrays_then, facts_then), (arrays_now, facts_now) = sizes[1:]
@@ -211,18 +213,19 @@ def answers_are_finite(make: Make, rounds: Sequence[Round], needs: Collection[st
     cases = {
         "ordinary rounds": list(rounds),
         "rounds in which nobody moves": [
-            replace(round, local=dict.fromkeys(round.local, round.start), end=round.start) for round in rounds
+            replace(fl_round, local=dict.fromkeys(fl_round.local, fl_round.start), end=fl_round.start)
+            for fl_round in rounds
         ],
         "a client that is far off": [
-            replace(round, local={**round.local, everyone[0]: scaled(round.local[everyone[0]], 1e15)})
-            for round in rounds
+            replace(fl_round, local={**fl_round.local, everyone[0]: scaled(fl_round.local[everyone[0]], 1e15)})
+            for fl_round in rounds
         ],
     }
     if "full participation" not in needs:
-        cases["one client alone"] = [without_clients(round, set(everyone[1:])) for round in rounds]
+        cases["one client alone"] = [without_clients(fl_round, set(everyone[1:])) for fl_round in rounds]
     if first.weights is not None:
         cases["a client that weighs nothing"] = [
-            replace(round, weights={**(round.weights or {}), everyone[0]: 0}) for round in rounds
+            replace(fl_round, weights={**(fl_round.weights or {}), everyone[0]: 0}) for fl_round in rounds
         ]
     for case, shown in cases.items():
         try:
@@ -254,8 +257,8 @@ def a_round_is_taken_whole_or_not_at_all(make: Make, rounds: Sequence[Round], ne
     assessor, spoiled = make(bad_uploads="raise"), with_nan(rounds[1], rounds[1].clients[-1])
     assessor.observe(rounds[0])
     demand(raises(BadUpload, lambda: assessor.observe(spoiled)), 'bad_uploads="raise" must raise a BadUpload')
-    for round in rounds[1:]:
-        assessor.observe(round)
+    for fl_round in rounds[1:]:
+        assessor.observe(fl_round)
     whole = show(make(bad_uploads="raise"), rounds)
     demand_same(
         assessor.assessment(), whole, "a round that raised must leave nothing behind when it is shown again, mended"
@@ -264,8 +267,8 @@ def a_round_is_taken_whole_or_not_at_all(make: Make, rounds: Sequence[Round], ne
 
 def asking_changes_nothing(make: Make, rounds: Sequence[Round], needs: Collection[str]) -> None:
     assessor = make()
-    for round in rounds:
-        assessor.observe(round)
+    for fl_round in rounds:
+        assessor.observe(fl_round)
         demand_same(assessor.assessment(), assessor.assessment(), "asked twice, it must answer the same")
     demand_same(assessor.assessment(), show(make(), rounds), "being asked after every round must not change the answer")
 

@@ -340,9 +340,9 @@ def test_votes_are_recorded_and_replayed_as_votes(tmp_path):
             voting(federation()), record(small_model()), num_rounds=4
         )
     again = CoAst(keep=KEEP, horizon=1)
-    for round in replay(tmp_path / "run"):
-        assert round.ballot_keep == KEEP
-        again.observe(round)
+    for fl_round in replay(tmp_path / "run"):
+        assert fl_round.ballot_keep == KEEP
+        again.observe(fl_round)
     assert again.assessment().scores == coast.assessment().scores
 
 
@@ -350,8 +350,8 @@ class Probe:
     def __init__(self):
         self.rounds = []
 
-    def observe(self, round, /):
-        self.rounds.append(round)
+    def observe(self, fl_round, /):
+        self.rounds.append(fl_round)
 
 
 def saying(keep):
@@ -376,9 +376,9 @@ def test_votes_that_nobody_asked_for_are_the_model_that_the_strategy_takes_them_
     Observed(FedAvg(), alone).start(federation(), record(small_model()), num_rounds=4)
     assert strategy.unobserved == {}
     assert coast.assessment() == alone.assessment()
-    for round in replay(tmp_path / "run"):
-        assert round.ballot_keep is None
-        assert len(round.local) == 4
+    for fl_round in replay(tmp_path / "run"):
+        assert fl_round.ballot_keep is None
+        assert len(fl_round.local) == 4
 
 
 def test_packed_votes_that_nobody_asked_for_cost_their_client_alone():
@@ -411,7 +411,7 @@ def test_votes_of_another_share_than_requested_cost_their_client_alone(upload, h
         TernaryFedAvg(keep=KEEP).start(tap := watch(grid, coast, probe), record(small_model()), num_rounds=2)
         unobserved = tap.unobserved
     assert unobserved == {}
-    assert [round.ballot_keep for round in probe.rounds] == [None if upload is federation else KEEP] * 2
+    assert [fl_round.ballot_keep for fl_round in probe.rounds] == [None if upload is federation else KEEP] * 2
     assert list(coast.assessment().quarantined[1]) == ["partition-0"]
     assert "votes of keep=0.3 were requested; got keep=0.2" in coast.assessment().quarantined[1]["partition-0"]
 

@@ -33,12 +33,12 @@ class Probe:
     def __init__(self):
         self.rounds = []
 
-    def observe(self, round, /):
-        self.rounds.append(round)
+    def observe(self, fl_round, /):
+        self.rounds.append(fl_round)
 
 
 class Broken:
-    def observe(self, round, /):
+    def observe(self, fl_round, /):
         raise ZeroDivisionError("a bug in the user's probe")
 
 
@@ -85,7 +85,7 @@ def test_errors_and_time_outs_are_absent_and_counted():
     grid.nodes[ROME].train = lambda model, number: None if number == 3 else drifting(3)(model, number)
     probe, coast = Probe(), CoAst(horizon=1)
     _, result = run(probe, coast, grid=grid, rounds=5)
-    assert [len(round.clients) for round in probe.rounds] == [4, 3, 3, 3, 4]
+    assert [len(fl_round.clients) for fl_round in probe.rounds] == [4, 3, 3, 3, 4]
     assert [result.train_metrics_clientapp[n]["fedcoast/absent"] for n in range(1, 6)] == [0, 1, 1, 1, 0]
     assert coast.assessment().rounds_scored == {"partition-0": 4, "partition-1": 2, "partition-2": 3, "partition-3": 4}
     assert not coast.assessment().quarantined
@@ -97,7 +97,7 @@ def test_when_nobody_answers_the_round_is_not_observed_and_training_goes_on():
 
     probe = Probe()
     strategy, result = run(probe, grid=HandmadeGrid({1: Node(silent_in_two), 2: Node(silent_in_two)}), rounds=3)
-    assert [round.number for round in probe.rounds] == [1, 3]
+    assert [fl_round.number for fl_round in probe.rounds] == [1, 3]
     assert result.train_metrics_clientapp[2]["fedcoast/observed"] == 0
     assert strategy.unobserved == {}
 
@@ -109,8 +109,8 @@ def test_a_strategy_that_keeps_the_old_model_ends_the_round_where_it_began():
 
     probe = Probe()
     run(probe, strategy=Refuses(), rounds=2)
-    for round in probe.rounds:
-        np.testing.assert_array_equal(round.end["fc.bias"], small_model()["fc.bias"])
+    for fl_round in probe.rounds:
+        np.testing.assert_array_equal(fl_round.end["fc.bias"], small_model()["fc.bias"])
 
 
 def test_scores_are_in_the_metrics_of_every_round_and_in_the_result_and_survive_json():
@@ -322,8 +322,8 @@ def test_a_recording_replays_to_the_same_scores(tmp_path):
     with Recorder(tmp_path / "run") as recorder:
         run(coast, recorder, rounds=4)
     again = CoAst(horizon=1)
-    for round in replay(tmp_path / "run"):
-        again.observe(round)
+    for fl_round in replay(tmp_path / "run"):
+        again.observe(fl_round)
     assert again.assessment() == coast.assessment()
 
 

@@ -14,8 +14,8 @@ class Probe:
     def __init__(self):
         self.rounds = []
 
-    def observe(self, round, /):
-        self.rounds.append(round)
+    def observe(self, fl_round, /):
+        self.rounds.append(fl_round)
 
 
 def by_the_wrapper(rounds=4):
@@ -56,7 +56,7 @@ def test_a_loop_of_ones_own_is_watched_too():
         )
         arrays = mean_of(replies)
     grid.finish(arrays)
-    assert [round.number for round in probe.rounds] == [1, 2, 3]
+    assert [fl_round.number for fl_round in probe.rounds] == [1, 2, 3]
     np.testing.assert_array_equal(probe.rounds[2].end["fc.bias"], arrays["fc.bias"].numpy())
     np.testing.assert_array_equal(probe.rounds[1].start["fc.bias"], probe.rounds[0].end["fc.bias"])
     assert probe.rounds[0].weights["partition-0"] == 30
@@ -71,7 +71,7 @@ def test_messages_pushed_one_by_one_and_pulled_later_are_one_round():
         replies = [reply for one in ids for reply in grid.pull_messages([one])]
         arrays = mean_of(replies)
     grid.finish(arrays)
-    assert [(round.number, len(round.clients)) for round in probe.rounds] == [(1, 4), (2, 4)]
+    assert [(fl_round.number, len(fl_round.clients)) for fl_round in probe.rounds] == [(1, 4), (2, 4)]
     np.testing.assert_array_equal(probe.rounds[1].end["fc.bias"], arrays["fc.bias"].numpy())
 
 
@@ -86,7 +86,7 @@ def test_a_reply_that_comes_after_its_round_is_in_no_other():
         list(grid.pull_messages(late))
         late = ids[3:]
     grid.finish(arrays)
-    assert [len(round.clients) for round in probe.rounds] == [3, 3]
+    assert [len(fl_round.clients) for fl_round in probe.rounds] == [3, 3]
     assert grid.unobserved == {}
 
 
@@ -120,7 +120,7 @@ def test_a_client_that_is_asked_again_after_a_failure_is_in_the_same_round(confi
     replies = list(grid.send_and_receive([ask(node, arrays, config={"server-round": 1}) for node in (1, 2, 3, 4)]))
     replies += grid.send_and_receive([ask(node, arrays, config=config) for node in (3, 4)])
     told = grid.finish(mean_of(replies))
-    assert [round.clients for round in probe.rounds] == [("node-1", "node-2", "node-3")]
+    assert [fl_round.clients for fl_round in probe.rounds] == [("node-1", "node-2", "node-3")]
     assert (told["fedcoast/answered"], told["fedcoast/absent"]) == (3, 1)
     np.testing.assert_array_equal(probe.rounds[0].end["fc.bias"], mean_of(replies)["fc.bias"].numpy())
 
@@ -132,7 +132,10 @@ def test_the_same_model_for_others_is_the_next_round_if_the_server_says_so():
     for number, asked in ((1, (one, two)), (2, (three, four))):
         list(grid.send_and_receive([ask(node, arrays, config={"server-round": number}) for node in asked]))
     grid.finish(arrays)
-    assert [round.clients for round in probe.rounds] == [("partition-0", "partition-1"), ("partition-2", "partition-3")]
+    assert [fl_round.clients for fl_round in probe.rounds] == [
+        ("partition-0", "partition-1"),
+        ("partition-2", "partition-3"),
+    ]
 
 
 def test_a_round_nobody_answered_is_no_round():
@@ -161,7 +164,7 @@ def test_named_train_actions_are_training_and_queries_are_not():
     list(grid.send_and_receive([Message(RecordDict({"config": ConfigRecord({"q": 1})}), n, "query") for n in nodes]))
     list(grid.send_and_receive([ask(node, arrays, "train.local") for node in nodes]))
     grid.finish(arrays)
-    assert [round.number for round in probe.rounds] == [1]
+    assert [fl_round.number for fl_round in probe.rounds] == [1]
 
 
 def test_clients_that_were_sent_different_models_cannot_be_compared():
@@ -191,7 +194,7 @@ def test_secure_aggregation_is_refused_with_the_reason_and_goes_on(caplog):
 
 def test_an_observer_that_raises_does_not_stop_the_loop():
     class Broken:
-        def observe(self, round, /):
+        def observe(self, fl_round, /):
             raise ZeroDivisionError("a bug")
 
     tap = watch(federation(), Broken())

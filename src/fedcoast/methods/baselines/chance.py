@@ -39,8 +39,8 @@ class Chance(ConfiguredAssessor[ChanceConfig]):
     method = "chance"
     takes_ballots = True
 
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        return {round.number: {client: self._draw(client) for client, _ in uploads}}
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        return {fl_round.number: {client: self._draw(client) for client, _ in uploads}}
 
     def _scores(self, sums: dict[Client, float]) -> dict[Client, float]:
         # A sum of 0 is a client that was never credited: draws are never 0.

@@ -21,5 +21,5 @@ class Constant(ConfiguredAssessor[AssessorConfig]):
     method = "constant"
     takes_ballots = True
 
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        return {round.number: {client: 0.0 for client, _ in uploads}}
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        return {fl_round.number: {client: 0.0 for client, _ in uploads}}

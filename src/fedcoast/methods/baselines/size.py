@@ -24,11 +24,11 @@ class Size(ConfiguredAssessor[AssessorConfig]):
     method = "size"
     takes_ballots = True
 
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        if round.weights is None:
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        if fl_round.weights is None:
             raise BadRound(
-                f"round {round.number} does not say what the uploads counted for; data size needs Round(weights=…),"
+                f"round {fl_round.number} does not say what the uploads counted for; data size needs Round(weights=…),"
                 " the number of samples of each client"
             )
-        weights = {as_client(client): float(weight) for client, weight in round.weights.items()}
-        return {round.number: {client: weights[client] for client, _ in uploads}}
+        weights = {as_client(client): float(weight) for client, weight in fl_round.weights.items()}
+        return {fl_round.number: {client: weights[client] for client, _ in uploads}}

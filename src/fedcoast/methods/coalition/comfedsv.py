@@ -69,12 +69,12 @@ class ComFedSV(GameAssessor[ComFedSVConfig]):
         super().__init__(utility, config, force=force, **options)
         self._rows: dict[int, Row] = {}
 
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        self._check_players(len({*self._clients(), *round.clients}), f"with round {round.number} there are")
-        game = self._game(round, schema, uploads)
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        self._check_players(len({*self._clients(), *fl_round.clients}), f"with round {fl_round.number} there are")
+        game = self._game(fl_round, schema, uploads)
         gains = self._values(game)
         self.evaluations += len(game.asked)
-        self._rows = {**self._rows, round.number: (game.clients, gains)}
+        self._rows = {**self._rows, fl_round.number: (game.clients, gains)}
         return {}
 
     def _values(self, game: RoundGame) -> Values:

@@ -73,16 +73,16 @@ class DIGFL(ConfiguredAssessor[DIGFLConfig]):
     def settings(self) -> dict[str, Any]:
         return {"utility": self._name, **super().settings}
 
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        model = round.read_start(schema)
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        model = fl_round.read_start(schema)
         start = pick(model, schema.trainable)
-        slopes = self._gradient(model, schema, round.number)
+        slopes = self._gradient(model, schema, fl_round.number)
         gains = {client: dot(chunks(slopes), chunks(start, pick(local, schema.trainable))) for client, local in uploads}
         if self.config.form == "share":
-            return {round.number: _positive_shares(gains)}
+            return {fl_round.number: _positive_shares(gains)}
         even = dict.fromkeys(gains, 1 / len(gains)) if gains else {}
-        weights = shares(round, tuple(gains)) if self.config.weights == "round" else even
-        return {round.number: {client: weights[client] * gain for client, gain in gains.items()}}
+        weights = shares(fl_round, tuple(gains)) if self.config.weights == "round" else even
+        return {fl_round.number: {client: weights[client] * gain for client, gain in gains.items()}}
 
     def _gradient(self, model: dict[str, Array], schema: ModelSchema, number: int) -> list[Array]:
         given = self.utility.gradient(model)

@@ -34,16 +34,16 @@ class RoundGame:
 
     def __init__(
         self,
-        round: Round,
+        fl_round: Round,
         start: Mapping[str, Array],
         local: Mapping[Client, Mapping[str, Array]],
         weights: Sequence[float],
         denominator: Denominator,
         evaluator: Evaluator,
     ) -> None:
-        self.number, self.clients = round.number, tuple(local)
+        self.number, self.clients = fl_round.number, tuple(local)
         self.asked: dict[int, float] = {}
-        self._round, self._start, self._local = round, start, list(local.values())
+        self._round, self._start, self._local = fl_round, start, list(local.values())
         self._weights, self._denominator, self._evaluator = weights, denominator, evaluator
 
     @property
@@ -104,8 +104,8 @@ class UtilityAssessor(ConfiguredAssessor[Config]):
     def settings(self) -> dict[str, Any]:
         return {"utility": self.evaluator.name, **super().settings}
 
-    def _weights(self, round: Round, clients: Sequence[Client]) -> list[float]:
-        given = shares(round, clients) if self.config.weights == "round" else dict.fromkeys(clients, 1.0)
+    def _weights(self, fl_round: Round, clients: Sequence[Client]) -> list[float]:
+        given = shares(fl_round, clients) if self.config.weights == "round" else dict.fromkeys(clients, 1.0)
         return scaled([given[client] for client in clients])
 
     def _check_players(self, count: int, who: str) -> None:
@@ -121,19 +121,19 @@ class UtilityAssessor(ConfiguredAssessor[Config]):
 class GameAssessor(UtilityAssessor[Config]):
     """Plays each round as a game by itself; a method says in `_values` what the players are worth."""
 
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        game = self._game(round, schema, uploads)
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        game = self._game(fl_round, schema, uploads)
         try:
             values = self._values(game) if game.players else np.zeros(0)
         finally:
             self.evaluations += len(game.asked)
-        return {round.number: {c: float(value) for c, value in zip(game.clients, values, strict=True)}}
+        return {fl_round.number: {c: float(value) for c, value in zip(game.clients, values, strict=True)}}
 
-    def _game(self, round: Round, schema: ModelSchema, uploads: Uploads) -> RoundGame:
-        self._check_players(len(round.clients), f"round {round.number} has")
-        start, local = round.read_start(schema), dict(uploads)
-        weights = self._weights(round, tuple(local))
-        return RoundGame(round, start, local, weights, self.config.denominator, self.evaluator)
+    def _game(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> RoundGame:
+        self._check_players(len(fl_round.clients), f"round {fl_round.number} has")
+        start, local = fl_round.read_start(schema), dict(uploads)
+        weights = self._weights(fl_round, tuple(local))
+        return RoundGame(fl_round, start, local, weights, self.config.denominator, self.evaluator)
 
     @abstractmethod
     def _values(self, game: RoundGame) -> Values:

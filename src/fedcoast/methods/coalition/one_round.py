@@ -68,8 +68,8 @@ class OneRound(UtilityAssessor[CoalitionConfig]):
         self._history: _History | None = None
         self._valued: tuple[_History | None, dict[Client, float]] = (None, {})
 
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        start = round.read_start(schema)
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        start = fl_round.read_start(schema)
         history = self._history or _History({name: array.copy() for name, array in start.items()})
         trained = [entry.name for entry in schema.trainable]
         others = [name for name in start if name not in set(trained)]
@@ -79,8 +79,8 @@ class OneRound(UtilityAssessor[CoalitionConfig]):
             with np.errstate(over="ignore"):
                 moved[client] = {name: model[name].astype(np.float64) - start[name] for name in trained}
             carried[client] = {name: model[name].copy() for name in others}
-        self._check_players(len({*history.carried, *moved}), f"with round {round.number} there are")
-        weights = dict(zip(moved, self._weights(round, tuple(moved)), strict=True))
+        self._check_players(len({*history.carried, *moved}), f"with round {fl_round.number} there are")
+        weights = dict(zip(moved, self._weights(fl_round, tuple(moved)), strict=True))
         mix = tuple(weights.items())
         for client, before in history.sums.get(mix, {}).items():
             for name, total in before.items():
@@ -88,7 +88,7 @@ class OneRound(UtilityAssessor[CoalitionConfig]):
         self._history = _History(
             history.origin,
             {**history.sums, mix: moved} if moved else history.sums,
-            {**history.carried, **{c: (round.number, weights[c], carried[c]) for c in moved}},
+            {**history.carried, **{c: (fl_round.number, weights[c], carried[c]) for c in moved}},
         )
         return {}
 

@@ -24,11 +24,11 @@ class CGSVResearchCode(ConfiguredAssessor[AssessorConfig]):
 
     method = "cgsv-research-code"
 
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        start = pick(round.read_start(schema), schema.trainable)
-        end = pick(round.read_end(schema), schema.trainable)
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        start = pick(fl_round.read_start(schema), schema.trainable)
+        end = pick(fl_round.read_end(schema), schema.trainable)
         credits = {
             client: cosine(chunks(end, start), chunks(pick(model, schema.trainable), start))
             for client, model in uploads
         }
-        return {} if self.last_round is None else {round.number: credits}
+        return {} if self.last_round is None else {fl_round.number: credits}

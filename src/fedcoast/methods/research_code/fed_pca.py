@@ -51,7 +51,7 @@ class FedPCAResearchCode(ConfiguredAssessor[FedPCAResearchCodeConfig]):
 
     method = "fed-pca-research-code"
 
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
         codes = {
             client: research_codes([arithmetic(array) for array in pick(model, schema.trainable)])
             for client, model in uploads
@@ -64,7 +64,7 @@ class FedPCAResearchCode(ConfiguredAssessor[FedPCAResearchCodeConfig]):
         first_half = size // 2
         bonus = np.arange(BONUS if first_half > BONUS else first_half // 2)
         half = np.repeat(np.array([0, 1], dtype=np.uint8), [first_half, size - first_half])
-        rng = np.random.default_rng([self.config.seed, round.number])
+        rng = np.random.default_rng([self.config.seed, fl_round.number])
         credits = {}
         for client, own in codes.items():
             scores = [
@@ -73,7 +73,7 @@ class FedPCAResearchCode(ConfiguredAssessor[FedPCAResearchCodeConfig]):
                 if other != client
             ]
             credits[client] = sum(scores) / len(scores)
-        return {round.number: credits}
+        return {fl_round.number: credits}
 
 
 def research_codes(model: list[Floats]) -> Codes:

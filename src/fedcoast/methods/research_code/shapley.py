@@ -39,13 +39,13 @@ class ShapleyResearchCode(GameAssessor[ShapleyResearchCodeConfig]):
 
     method = "shapley-research-code"
 
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
         if self.last_round is None:
-            self._check_players(len(round.clients), f"round {round.number} has")
+            self._check_players(len(fl_round.clients), f"round {fl_round.number} has")
             for _ in uploads:  # who cannot be used is noted all the same
                 pass
             return {}
-        return super()._take(round, schema, uploads)
+        return super()._take(fl_round, schema, uploads)
 
     def _values(self, game: RoundGame) -> Values:
         players = game.players

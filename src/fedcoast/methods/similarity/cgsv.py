@@ -73,15 +73,15 @@ class CGSV(ConfiguredAssessor[CGSVConfig]):
         super().__init__(config, **options)
         self._reputation: dict[Client, float] = {}  # in units of an equal share: 1 is as good as the mean
 
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        if self.config.game == "exact" and len(round.clients) > MOST_EXACT:
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        if self.config.game == "exact" and len(fl_round.clients) > MOST_EXACT:
             raise BadSetting(
-                f"round {round.number} has {len(round.clients)} clients, and game='exact' values every coalition of at"
-                f" most {MOST_EXACT}; use game='cosine'"
+                f"round {fl_round.number} has {len(fl_round.clients)} clients, and game='exact' values every coalition"
+                f" of at most {MOST_EXACT}; use game='cosine'"
             )
         chosen = choose(self.config.layers, schema)
-        start = pick(round.read_start(schema), chosen)
-        weights = self._weights(round)
+        start = pick(fl_round.read_start(schema), chosen)
+        weights = self._weights(fl_round)
         common = [np.zeros(layer.shape) for layer in start] if self.config.game == "cosine" else []
         lengths, factors, models = {}, {}, []
         for client, model in uploads:
@@ -98,16 +98,16 @@ class CGSV(ConfiguredAssessor[CGSVConfig]):
             whole = norm(chunks(common))
             credits = {
                 client: cosine(chunks(pick(model, chosen), start), chunks(common), lengths[client], whole)
-                for client, model in again(round, schema, tuple(factors))
+                for client, model in again(fl_round, schema, tuple(factors))
             }
         self._reputation = {**self._reputation, **self._updated(credits)}
-        return {round.number: credits} if credits else {}
+        return {fl_round.number: credits} if credits else {}
 
-    def _weights(self, round: Round) -> dict[Client, float]:
+    def _weights(self, fl_round: Round) -> dict[Client, float]:
         """a, up to a factor that no cosine sees: who counts how much in the common update."""
         if not self._reputation:
-            return relative_weights(round)
-        return {client: self._reputation.get(client, 1.0) for client in round.clients}
+            return relative_weights(fl_round)
+        return {client: self._reputation.get(client, 1.0) for client in fl_round.clients}
 
     def _updated(self, credits: Mapping[Client, float]) -> dict[Client, float]:
         """The reputation of those present after a round that gave these credits."""

@@ -45,27 +45,27 @@ class Cosine(ConfiguredAssessor[CosineConfig]):
 
     method = "cosine"
 
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
         chosen = choose(self.config.layers, schema)
-        start = pick(round.read_start(schema), chosen)
+        start = pick(fl_round.read_start(schema), chosen)
         if self.config.reference == "movement":
-            end = pick(round.read_end(schema), chosen)
+            end = pick(fl_round.read_end(schema), chosen)
             length = norm(chunks(end, start))
             return {
-                round.number: {
+                fl_round.number: {
                     client: cosine(chunks(pick(model, chosen), start), chunks(end, start), other=length)
                     for client, model in uploads
                 }
             }
-        weights, clients = relative_weights(round), []
+        weights, clients = relative_weights(fl_round), []
         mean = [np.zeros(layer.shape) for layer in start]
         for client, model in uploads:
             accumulate(mean, chunks(pick(model, chosen), start), weights[client])
             clients.append(client)
         length = norm(chunks(mean))
         return {
-            round.number: {
+            fl_round.number: {
                 client: cosine(chunks(pick(model, chosen), start), chunks(mean), other=length)
-                for client, model in again(round, schema, clients)
+                for client, model in again(fl_round, schema, clients)
             }
         }

@@ -90,9 +90,9 @@ class FedPCA(ConfiguredAssessor[FedPCAConfig]):
 
     method = "fed-pca"
 
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
         chosen = choose(self.config.layers, schema)
-        start = pick(round.read_start(schema), chosen)
+        start = pick(fl_round.read_start(schema), chosen)
         if self.config.clip == "quantile":
             clients: list[Client] = []
 
@@ -101,15 +101,15 @@ class FedPCA(ConfiguredAssessor[FedPCAConfig]):
                     clients.append(client)
                     yield from chunks(pick(model, chosen), start)
 
-            most = len(round.clients) * sum(entry.size for entry in chosen)
-            bound, models = largest_share(sizes(), most, QUANTILE), again(round, schema, clients)
+            most = len(fl_round.clients) * sum(entry.size for entry in chosen)
+            bound, models = largest_share(sizes(), most, QUANTILE), again(fl_round, schema, clients)
         else:
             bound, models = float(self.config.clip), uploads
         codes = {
             client: np.concatenate([quantise(p, bound, self.config.levels) for p in chunks(pick(model, chosen), start)])
             for client, model in models
         }
-        return {round.number: self._credit(round.number, codes)} if len(codes) > 1 else {}
+        return {fl_round.number: self._credit(fl_round.number, codes)} if len(codes) > 1 else {}
 
     def _credit(self, number: int, codes: Mapping[Client, Codes]) -> dict[Client, float]:
         size = len(next(iter(codes.values())))

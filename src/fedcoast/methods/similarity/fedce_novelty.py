@@ -41,9 +41,9 @@ class FedCENovelty(ConfiguredAssessor[LayersConfig]):
         super().__init__(config, **options)
         self._cosines: dict[Client, tuple[float, int]] = {}  # the mean, and of how many rounds
 
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
         chosen = choose(self.config.layers, schema)
-        start = pick(round.read_start(schema), chosen)
+        start = pick(fl_round.read_start(schema), chosen)
         novelty = {client: _novelty(mean) for client, (mean, _) in self._cosines.items()}
         total = [np.zeros(layer.shape) for layer in start]
         weights: dict[Client, float] = {}
@@ -51,7 +51,7 @@ class FedCENovelty(ConfiguredAssessor[LayersConfig]):
             weights[client] = novelty.get(client, 1.0)  # up to a factor, which changes no direction
             accumulate(total, chunks(pick(model, chosen), start), weights[client])
         found: dict[Client, float] = {}
-        for client, model in again(round, schema, list(weights)):
+        for client, model in again(fl_round, schema, list(weights)):
             own = pick(model, chosen)
             others = (whole - weights[client] * part for whole, part in _both(total, own, start))
             found[client] = 0.0 if len(weights) == 1 else cosine(chunks(own, start), others)
@@ -60,7 +60,7 @@ class FedCENovelty(ConfiguredAssessor[LayersConfig]):
             mean, count = self._cosines.get(client, (0.0, 0))
             moved[client] = (mean + (near - mean) / (count + 1), count + 1)
         self._cosines = {**self._cosines, **moved}
-        return {round.number: {client: 1 - near for client, near in found.items()}} if found else {}
+        return {fl_round.number: {client: 1 - near for client, near in found.items()}} if found else {}
 
     def _scores(self, sums: dict[Client, float]) -> dict[Client, float]:
         novelty = {client: _novelty(self._cosines[client][0]) for client in in_order(self._cosines)}

@@ -23,7 +23,7 @@ class Norm(ConfiguredAssessor[LayersConfig]):
 
     method = "norm"
 
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
         chosen = choose(self.config.layers, schema)
-        start = pick(round.read_start(schema), chosen)
-        return {round.number: {client: norm(chunks(pick(model, chosen), start)) for client, model in uploads}}
+        start = pick(fl_round.read_start(schema), chosen)
+        return {fl_round.number: {client: norm(chunks(pick(model, chosen), start)) for client, model in uploads}}

@@ -65,9 +65,9 @@ class ShapFed(ConfiguredAssessor[ShapFedConfig]):
         super().__init__(config, **options)
         self._averages: dict[Client, float] = {}
 
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
         head = _head(self.config.layers, schema)
-        start = _rows(pick(round.read_start(schema), head))
+        start = _rows(pick(fl_round.read_start(schema), head))
         updates = {client: _difference(_rows(pick(model, head)), start) for client, model in uploads}
         table = class_cosines(updates, self._weights(updates))
         trained = np.array([update.any(axis=1) for update in updates.values()]).any(axis=0)
@@ -81,7 +81,7 @@ class ShapFed(ConfiguredAssessor[ShapFedConfig]):
             for client, credit in credits.items()
         }
         self._averages = {**self._averages, **moved}
-        return {round.number: credits} if credits else {}
+        return {fl_round.number: credits} if credits else {}
 
     def _weights(self, clients: Collection[Client]) -> dict[Client, float]:
         known = [max(0.0, self._averages[client]) for client in clients if client in self._averages]

@@ -56,9 +56,9 @@ class SpectralFed(ConfiguredAssessor[SpectralFedConfig]):
         super().__init__(config, **options)
         self._entropy: dict[Client, float] = {}
 
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
         name = _matrix(self.config.layers, schema)
-        start = round.read_start(schema)[name].astype(np.float64)
+        start = fl_round.read_start(schema)[name].astype(np.float64)
         credits = {}
         for client, model in uploads:
             with np.errstate(over="ignore"):
@@ -69,7 +69,7 @@ class SpectralFed(ConfiguredAssessor[SpectralFedConfig]):
             for client, credit in credits.items()
         }
         self._entropy = {**self._entropy, **moved}
-        return {round.number: credits} if credits else {}
+        return {fl_round.number: credits} if credits else {}
 
     def _scores(self, sums: dict[Client, float]) -> dict[Client, float]:
         total = sum(self._entropy[client] for client in in_order(self._entropy))

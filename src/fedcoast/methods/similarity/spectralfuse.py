@@ -65,9 +65,9 @@ class SpectralFuse(ConfiguredAssessor[SpectralFuseConfig]):
         self._states: dict[Client, FilterState] = {}
         self._agreement = (0.0, 0.0)
 
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
         weight, *rest = _head(self.config.layers, schema)
-        start = round.read_start(schema)
+        start = fl_round.read_start(schema)
         updates = {client: _rows(model, start, (weight, *rest)) for client, model in uploads}
         if not updates:
             return {}
@@ -91,7 +91,7 @@ class SpectralFuse(ConfiguredAssessor[SpectralFuseConfig]):
             for place, client in enumerate(updates)
         }
         self._states = {**self._states, **now_known}
-        return {round.number: dict(zip(updates, (moved - state).tolist(), strict=True))}
+        return {fl_round.number: dict(zip(updates, (moved - state).tolist(), strict=True))}
 
     def _mix(self, before: float, now: float) -> float:
         return self.config.momentum * before + (1 - self.config.momentum) * float(now)
