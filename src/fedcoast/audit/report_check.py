@@ -47,7 +47,10 @@ def check_report(folder: Path, text: str, last_round: int | None) -> list[str]:
     except FedcoastError as error:
         return [f"cannot be checked: {error}"]
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        return [f"does not say how it was made, so what it shows cannot be compared ({error!r}); make it again"]
+        return [
+            f"does not say how it was made ({error!r}), so what it shows cannot be compared: an earlier fedcoast wrote"
+            f" it, or it was altered. Make it again with: fedcoast report {folder} -o NEW_FILE"
+        ]
     theirs, ours = signature["versions"]["fedcoast"], installed_version("fedcoast")
     if found and theirs != ours:
         found.append(f"was made by fedcoast {theirs}; this is {ours}, whose words may differ; check it with that one")

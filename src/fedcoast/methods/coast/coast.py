@@ -202,8 +202,8 @@ class CoAst(Assessor):
             raise BadSetting(
                 f"round {fl_round.number} holds ballots of keep={fl_round.ballot_keep} only; CoAst"
                 f" with keep={config.keep}, signal={config.signal!r}, step={config.step!r},"
-                f" tiny_layers={config.tiny_layers!r} needs the whole uploads. Use keep={fl_round.ballot_keep}, signal 'ballot' or 'pruned', a step that is a number and"
-                " tiny_layers 'one'"
+                f" tiny_layers={config.tiny_layers!r} needs the whole uploads. Use keep={fl_round.ballot_keep}, signal"
+                " 'ballot' or 'pruned', a step that is a number and tiny_layers 'one'"
             )
 
     def _past_agreement(self, newest: PendingRound) -> dict[Client, Row] | None:
