@@ -119,8 +119,10 @@ def _compared(claim: Claim, assessor: Assessor, health: Health) -> Iterator[str]
             yield f"says of the model's health {claim.said['health']!r}; {health.to_json()!r} follows"
 
 
-def _compared_credits(said: Mapping[int, Mapping[Any, float]], now: Mapping[int, Mapping[Any, float]]) -> Iterator[str]:
-    for number, row in said.items():
+def _compared_credits(
+    recorded: Mapping[int, Mapping[Any, float]], now: Mapping[int, Mapping[Any, float]]
+) -> Iterator[str]:
+    for number, row in recorded.items():
         for client in dict.fromkeys((*row, *now.get(number, {}))):
             old, new = row.get(client), now.get(number, {}).get(client)
             if not _same(old, new):
@@ -128,26 +130,26 @@ def _compared_credits(said: Mapping[int, Mapping[Any, float]], now: Mapping[int,
 
 
 def _compared_answers(claim: Claim, now: Mapping[str, Any]) -> Iterator[str]:
-    said, names = claim.said, [_name(client) for client in now["clients"]]
-    if said.get("clients") != now["clients"]:
-        yield f"names the clients {_listed(said.get('clients'))}; in the recording they are {', '.join(names)}"
+    recorded, names = claim.said, [_name(client) for client in now["clients"]]
+    if recorded.get("clients") != now["clients"]:
+        yield f"names the clients {_listed(recorded.get('clients'))}; in the recording they are {', '.join(names)}"
         return
     for key, word in _BY_CLIENT.items():
-        yield from _rows(f"the {word}", said.get(key), now[key], names)
+        yield from _rows(f"the {word}", recorded.get(key), now[key], names)
     for key, word in _BY_ROUND.items():
-        if claim.kind == "report" and key not in said:
+        if claim.kind == "report" and key not in recorded:
             continue  # a page does not carry them
-        rows = said.get(key)
+        rows = recorded.get(key)
         for number in dict.fromkeys((*now[key], *(rows if isinstance(rows, dict) else ()))):
             row = rows.get(number) if isinstance(rows, dict) else None
             yield from _rows(f"round {number}, the {word}", row, now[key].get(number), names)
     for key in ("format", "version", "method", "settings", "pending"):
-        if said.get(key) != now[key]:
-            yield f"says {key} {said.get(key)!r}; it is {now[key]!r}"
+        if recorded.get(key) != now[key]:
+            yield f"says {key} {recorded.get(key)!r}; it is {now[key]!r}"
     for key in ("zero_is_idle", "dependence_span", "counted_rounds"):
-        if key in said and said[key] != now[key]:  # answers of earlier versions do not say it
-            yield f"says {key} {said[key]!r}; it is {now[key]!r}"
-    for key in sorted(said.keys() - now.keys() - {"health"}):
+        if key in recorded and recorded[key] != now[key]:  # answers of earlier versions do not say it
+            yield f"says {key} {recorded[key]!r}; it is {now[key]!r}"
+    for key in sorted(recorded.keys() - now.keys() - {"health"}):
         yield f"says {key!r}, which no answer does"
     if claim.standings:
         yield from _compared_standings(claim, now)
@@ -162,22 +164,23 @@ def _compared_standings(claim: Claim, now: Mapping[str, Any]) -> Iterator[str]:
                 yield f"lists {_name(client)} with {key} {entry.get(key)!r}; it is {now[values][place]!r}"
 
 
-def _rows(what: str, said: object, now: Sequence[object] | None, names: Sequence[str]) -> Iterator[str]:
-    if not isinstance(said, list) or now is None or len(said) != len(now):
-        if said != now:
-            given, follows = "not given" if said is None else "given", "does not follow" if now is None else "follows"
-            yield f"{what} is {given} and {follows} from the recording"
+def _rows(what: str, recorded: object, now: Sequence[object] | None, names: Sequence[str]) -> Iterator[str]:
+    if not isinstance(recorded, list) or now is None or len(recorded) != len(now):
+        if recorded != now:
+            stated = "not given" if recorded is None else "given"
+            follows = "does not follow" if now is None else "follows"
+            yield f"{what} is {stated} and {follows} from the recording"
         return
-    for name, old, new in zip(names, said, now, strict=True):
+    for name, old, new in zip(names, recorded, now, strict=True):
         if not _same(old, new):
             yield f"{what} of {name} is {old!r}; {new!r} follows from the recording"
 
 
-def _same(said: object, now: object) -> bool:
-    if isinstance(said, float) or isinstance(now, float):
-        numbers = isinstance(said, int | float) and isinstance(now, int | float)
-        return numbers and math.isclose(said, now, rel_tol=ROUNDING, abs_tol=ROUNDING)  # type: ignore[arg-type]
-    return said == now and type(said) is type(now)
+def _same(recorded: object, now: object) -> bool:
+    if isinstance(recorded, float) or isinstance(now, float):
+        numbers = isinstance(recorded, int | float) and isinstance(now, int | float)
+        return numbers and math.isclose(recorded, now, rel_tol=ROUNDING, abs_tol=ROUNDING)  # type: ignore[arg-type]
+    return recorded == now and type(recorded) is type(now)
 
 
 def _name(client: Mapping[str, str]) -> str:

@@ -177,7 +177,7 @@ class _Runner:
         self.error: str | None = None
         self.seconds = 0.0
         self.peak = 0
-        self._held = 0
+        self._own_bytes = 0
 
     @property
     def evaluations(self) -> int | None:
@@ -198,21 +198,21 @@ class _Runner:
     def _run(self, step: Callable[[], None], where: str) -> None:
         if self.error is not None:
             return
-        traced, begun = _traced(reset=True)[0], time.perf_counter()
+        traced, start = _traced(reset=True)[0], time.perf_counter()
         try:
             step()
         except Exception as error:  # whatever it is, the others go on
             reason = str(error) if isinstance(error, FedcoastError) else f"{type(error).__name__}: {error}"
             self.error = reason if where in reason else f"{where}: {reason}"
-        self.seconds += time.perf_counter() - begun
+        self.seconds += time.perf_counter() - start
         after, peak = _traced()
-        self.peak = max(self.peak, self._held + peak - traced)
-        self._held += after - traced
+        self.peak = max(self.peak, self._own_bytes + peak - traced)
+        self._own_bytes += after - traced
 
 
 @contextmanager
-def _tracing(wanted: bool) -> Iterator[None]:
-    ours = wanted and not tracemalloc.is_tracing()
+def _tracing(measure_memory: bool) -> Iterator[None]:
+    ours = measure_memory and not tracemalloc.is_tracing()
     if ours:
         tracemalloc.start()
     try:

@@ -25,8 +25,8 @@ def again(fl_round: Round, schema: ModelSchema, clients: Collection[Client]) -> 
     if not clients:
         return iter(())
     keys = {as_client(key): key for key in fl_round.local}
-    known = LazyModels({client: partial(fl_round.local.__getitem__, keys[client]) for client in clients})
-    return replace(fl_round, local=known, weights=None, quarantined={}).uploads(schema, "raise", {})
+    uploads = LazyModels({client: partial(fl_round.local.__getitem__, keys[client]) for client in clients})
+    return replace(fl_round, local=uploads, weights=None, quarantined={}).uploads(schema, "raise", {})
 
 
 def relative_weights(fl_round: Round) -> dict[Client, float]:
@@ -37,13 +37,13 @@ def relative_weights(fl_round: Round) -> dict[Client, float]:
     """
     if fl_round.weights is None:
         return dict.fromkeys(fl_round.clients, 1.0)
-    given = {as_client(client): float(weight) for client, weight in fl_round.weights.items()}
-    scale = 2.0 ** -min(1000, frexp(max(given.values(), default=0.0))[1])
-    return {client: weight * scale for client, weight in given.items()}
+    weights = {as_client(client): float(weight) for client, weight in fl_round.weights.items()}
+    scale = 2.0 ** -min(1000, frexp(max(weights.values(), default=0.0))[1])
+    return {client: weight * scale for client, weight in weights.items()}
 
 
 def shares(fl_round: Round, clients: Collection[Client]) -> dict[Client, float]:
     """What these clients' uploads count for in the aggregation, together 1; alike where the round does not say."""
-    given = relative_weights(fl_round)
-    total = sum(given[client] for client in clients)
-    return {client: given[client] / total if total else 1 / len(clients) for client in clients}
+    weights = relative_weights(fl_round)
+    total = sum(weights[client] for client in clients)
+    return {client: weights[client] / total if total else 1 / len(clients) for client in clients}

@@ -177,14 +177,14 @@ def _check_weights(record: Round) -> None:
     weights = record.weights
     if not isinstance(weights, Mapping):
         raise BadRound(f"round {record.number}: weights must map each client to a number; got {weights!r}")
-    given = {as_client(client): weight for client, weight in weights.items()}
+    weight_of = {as_client(client): weight for client, weight in weights.items()}
     clients = record.clients
     for client in clients:
-        if client not in given:
+        if client not in weight_of:
             raise BadRound(f"round {record.number}: client {client!r} has no weight")
-    known = {*clients, *record.quarantined}
-    for client, weight in given.items():
-        if client not in known:
+    expected_clients = {*clients, *record.quarantined}
+    for client, weight in weight_of.items():
+        if client not in expected_clients:
             raise BadRound(f"round {record.number}: there is a weight for {client!r}, who did not answer")
         if not _is_number(weight) or not 0 <= float(weight) < float("inf"):
             raise BadRound(

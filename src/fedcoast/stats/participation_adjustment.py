@@ -46,9 +46,9 @@ def parts(credits: Floats) -> Floats:
     present = ~np.isnan(credits)
     if not present.any():
         return np.zeros(credits.shape)
-    given = np.where(present, credits, 0.0)
+    values = np.where(present, credits, 0.0)
     wide = credits.shape[1] > credits.shape[0]  # whichever are fewer, rounds or clients, are solved for
-    return _by_rounds(given, present) if wide else _by_clients(given, present)
+    return _by_rounds(values, present) if wide else _by_clients(values, present)
 
 
 def resting(present: Bools) -> Floats:
@@ -93,24 +93,24 @@ def connected(present: Bools) -> NDArray[np.intp]:
     return groups
 
 
-def _by_clients(given: Floats, present: Bools) -> Floats:
+def _by_clients(values: Floats, present: Bools) -> Floats:
     company = np.maximum(present.sum(axis=1), 1)
     shares = present / company[:, None]
     groups = connected(present)
     # What a client has beyond the means of its rounds is what it adds beyond what the others there add.
-    own = (given - given.sum(axis=1)[:, None] * shares) @ _inverse(present, shares, groups)
+    own = (values - values.sum(axis=1)[:, None] * shares) @ _inverse(present, shares, groups)
     where = groups[present.argmax(axis=1)]  # a round's group
     rounds = np.bincount(where[present.any(axis=1)], minlength=len(groups))
-    common = (given.sum(axis=1) / company - own @ shares.sum(axis=0)) / np.maximum(rounds[where], 1)
+    common = (values.sum(axis=1) / company - own @ shares.sum(axis=0)) / np.maximum(rounds[where], 1)
     return np.where(groups == where[:, None], own + common[:, None], 0.0)
 
 
-def _by_rounds(given: Floats, present: Bools) -> Floats:
-    seen = np.maximum(present.sum(axis=0), 1)
-    shares = (present / seen).T
-    beyond = np.diag(given.sum(axis=1)) - given @ shares
+def _by_rounds(values: Floats, present: Bools) -> Floats:
+    counts = np.maximum(present.sum(axis=0), 1)
+    shares = (present / counts).T
+    beyond = np.diag(values.sum(axis=1)) - values @ shares
     common = beyond @ _inverse(present.T, shares, connected(present.T))  # adds up to 0 in each group
-    return np.asarray((given - common @ present) / seen)
+    return np.asarray((values - common @ present) / counts)
 
 
 def _inverse(present: Bools, shares: Floats, groups: NDArray[np.intp]) -> Floats:

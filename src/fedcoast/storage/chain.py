@@ -60,9 +60,9 @@ def read_link(place: Path) -> Link | None:
     except OSError as error:
         raise BadFile(f"{path} cannot be read ({error.strerror})") from error
     try:
-        held = json.loads(data)
-        files = {name: Content(**content) for name, content in held["files"].items()}
-        link = Link(held["number"], held["after"], held["previous"], files, dict(held["facts"]))
+        link_data = json.loads(data)
+        files = {name: Content(**content) for name, content in link_data["files"].items()}
+        link = Link(link_data["number"], link_data["after"], link_data["previous"], files, dict(link_data["facts"]))
         if type(link.number) is not int or not isinstance(link.after, int | None):
             raise BadFile(f"{path} does not say which round it is of, or which it goes on from; it was altered")
         if link.to_bytes() != data:

@@ -96,7 +96,7 @@ def on_disk(file: BinaryIO) -> int:
     return min(found.st_size, getattr(found, "st_blocks", found.st_size) * 512)
 
 
-def remove_inside(folder: Path, wanted: Callable[[str], object]) -> None:
+def remove_inside(folder: Path, matches: Callable[[str], object]) -> None:
     """Remove what has such names from a folder, unless the folder is a link; links in it go, not what they lead to."""
     if os.open not in os.supports_dir_fd:  # pragma: no cover (a platform without it)
         return
@@ -105,7 +105,7 @@ def remove_inside(folder: Path, wanted: Callable[[str], object]) -> None:
     except OSError:
         return
     try:
-        for name in filter(wanted, os.listdir(handle)):  # noqa: PTH208 (nor can it list what is held open)
+        for name in filter(matches, os.listdir(handle)):  # noqa: PTH208 (nor can it list what is held open)
             try:
                 os.unlink(name, dir_fd=handle)
             except OSError:  # a folder

@@ -73,8 +73,8 @@ class Recorder:
         self.last_round: int | None = None
         self.head = ""
         self._linked: int | None = None
-        self._missed: dict[int, str] = {}
-        self._kept: CreditLog | None = None
+        self._missed_rounds: dict[int, str] = {}
+        self._credit_log: CreditLog | None = None
         facts = None if about is None else _as_json(about)
         _prepare(self.folder)
         with ExitStack() as stack:
@@ -94,7 +94,7 @@ class Recorder:
             self.last_round, self._schema = fl_round.number, fl_round.schema()
             self._end = _digest(fl_round.read_end(self._schema))
         if self._ledger is not None:
-            self._kept = begin(self.folder, self._ledger)
+            self._credit_log = begin(self.folder, self._ledger)
         last = head(self.folder)
         if last is None and "chain" in read_json(self.folder / RUN_META):
             raise BadFile(f"the link of round {self.last_round} is gone from {self.folder}; fedcoast verify says more")
@@ -126,16 +126,16 @@ class Recorder:
             part.rename(place)
         except BaseException as error:
             shutil.rmtree(part, ignore_errors=True)
-            self._missed[fl_round.number] = f"{type(error).__name__}: {error}"
+            self._missed_rounds[fl_round.number] = f"{type(error).__name__}: {error}"
             if isinstance(error, OSError):
                 raise BadFile(f"{place} cannot be written ({error})") from error
             raise
         sync(self.folder / ROUNDS)
-        self._missed.clear()
+        self._missed_rounds.clear()
         self.last_round, self._schema, self._end = fl_round.number, schema, end
         self._linked, self.head = link.number, link.hash
-        if self._kept is not None:
-            self._kept.credits.update(credits)
+        if self._credit_log is not None:
+            self._credit_log.credits.update(credits)
 
     def _write(self, fl_round: Round, schema: ModelSchema, part: Path, hasher: Hasher) -> tuple[bytes, Link]:
         keep = self._ballot_keep if fl_round.ballot_keep is None else fl_round.ballot_keep
@@ -185,21 +185,21 @@ class Recorder:
                 {"client": client_to_json(client), "reason": reason} for client, reason in quarantined.items()
             ],
         }
-        if missed := {number: why for number, why in self._missed.items() if number != fl_round.number}:
-            facts["missed"] = [{"number": number, "reason": why} for number, why in missed.items()]
+        if missed_rounds := {number: why for number, why in self._missed_rounds.items() if number != fl_round.number}:
+            facts["missed"] = [{"number": number, "reason": why} for number, why in missed_rounds.items()]
         write_json(part / ROUND_META, facts)
         hasher.add(ROUND_META)
         return _digest(end), hasher.link(fl_round.number, self._linked, self.head, facts)
 
     def _write_credits(self, number: int, part: Path, hasher: Hasher) -> Credits:
-        if self._kept is None or self._ledger is None:
+        if self._credit_log is None or self._ledger is None:
             return {}
         try:
-            new = self._kept.new(self._ledger.assessment())
+            new = self._credit_log.new(self._ledger.assessment())
         except FedcoastError as error:  # it may have no answer yet, and the round is worth more than its credits
             _log.warning("round %d is recorded without new credits: %s", number, error)
             new = {}
-        write_json(part / CREDITS, self._kept.to_json(new))
+        write_json(part / CREDITS, self._credit_log.to_json(new))
         hasher.add(CREDITS)
         return new
 
@@ -220,12 +220,12 @@ class Recorder:
 def _prepare(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        strangers = [
+        unknown_clients = [
             path.name for path in folder.iterdir() if path.name not in (RUN_META, ROUNDS, ".lock", f".{RUN_META}.part")
         ]
-        if strangers and not is_run(folder):
+        if unknown_clients and not is_run(folder):
             raise BadFile(
-                f"{folder} holds other files ({sorted(strangers)[0]}, …); a recording needs a folder of its own"
+                f"{folder} holds other files ({sorted(unknown_clients)[0]}, …); a recording needs a folder of its own"
             )
         (folder / ROUNDS).mkdir(exist_ok=True)
         if not is_folder(folder / ROUNDS):

@@ -243,8 +243,8 @@ def a_bad_upload_costs_only_its_client(make: Make, rounds: Sequence[Round], need
         answer = show(make(), with_round(rounds, with_nan(bad, client)))
     absent = show(make(), with_round(rounds, without_clients(bad, {client})))
     demand(client in answer.quarantined.get(bad.number, {}), f"{client!r} sent NaN and must be among the quarantined")
-    earned = client in answer.credits.get(bad.number, {})
-    demand(not earned or make().credits_absent, "a bad upload earns no credit")
+    has_credit = client in answer.credits.get(bad.number, {})
+    demand(not has_credit or make().credits_absent, "a bad upload earns no credit")
     same = (answer.scores, answer.credits, answer.rounds_scored) == (
         absent.scores,
         absent.credits,

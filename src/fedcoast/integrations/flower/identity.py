@@ -82,8 +82,8 @@ class Identity:
         object.__setattr__(self, "aliases", aliases)
 
     def __call__(self, peer: Peer) -> str:
-        known = self._known(peer)
-        return self.aliases.get(known, known)
+        name = self._known(peer)
+        return self.aliases.get(name, name)
 
     def _known(self, peer: Peer) -> str:
         if peer.name:
@@ -160,9 +160,9 @@ def identity_mod(message: Message, context: Context, call_next: Callable[[Messag
     strategies ignore; a metric would be averaged.
     """
     reply = call_next(message, context)
-    known = {key: context.node_config[key] for key in (CLAIM, PARTITION) if key in context.node_config}
-    if known and not reply.has_error():
-        reply.content[IDENTITY_RECORD] = ConfigRecord(dict(known))
+    config = {key: context.node_config[key] for key in (CLAIM, PARTITION) if key in context.node_config}
+    if config and not reply.has_error():
+        reply.content[IDENTITY_RECORD] = ConfigRecord(dict(config))
     return reply
 
 

@@ -166,10 +166,10 @@ def _weight_key(strategy: Strategy) -> str:
     """The key of the weights, however deep the strategy that knows it is wrapped."""
     inner: object = strategy
     while inner is not None:
-        held = getattr(inner, "__dict__", {})
-        if isinstance(key := held.get("weighted_by_key"), str):
+        attributes = getattr(inner, "__dict__", {})
+        if isinstance(key := attributes.get("weighted_by_key"), str):
             return key
-        inner = held.get("strategy")
+        inner = attributes.get("strategy")
     return "num-examples"
 
 

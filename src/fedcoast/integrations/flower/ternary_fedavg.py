@@ -175,8 +175,8 @@ def _carried(
     entries: Sequence[LayerSpec], start: Mapping[str, Array], layers: Layers, dtypes: Dtypes
 ) -> dict[str, Array]:
     """The layers beside the votes that cannot vote: finite, of the right shape and kind, or the upload is refused."""
-    held = {entry.name: layers[entry.name] for entry in entries}
-    read = read_upload(held, {entry.name: dtypes[entry.name] for entry in entries})
+    untrained = {entry.name: layers[entry.name] for entry in entries}
+    read = read_upload(untrained, {entry.name: dtypes[entry.name] for entry in entries})
     model = ModelSchema(tuple(entries)).read(read, before=start)
     return {entry.name: _as_dtype(entry, model[entry.name]) for entry in entries}
 

@@ -63,17 +63,17 @@ def score_shard(task: ShardTask) -> ShardCredits | ShardFailure:
     try:
         for fl_round in _rounds(task.run, shard.shown):
             number = fl_round.number
-            shown = fl_round.part(task.schema, shard.layers)
-            if assessor.last_round is None and (change := ModelSchema(shard.entries).differs(shown.schema())):
+            part = fl_round.part(task.schema, shard.layers)
+            if assessor.last_round is None and (change := ModelSchema(shard.entries).differs(part.schema())):
                 raise BadRound(f"round {number}: the model changed its layers: {change}; start a new assessor")
             if number in shard.rounds:
                 answered[number], known[number] = fl_round.clients, dict(fl_round.quarantined)
             if number in shard.rounds or assessor.config.reference == "votes":
                 out = {**task.out.get(number, {}), **fl_round.quarantined}
-                assessor.observe(replace(shown, quarantined=out))
+                assessor.observe(replace(part, quarantined=out))
             else:  # of other rounds only the global model counts, and nobody's upload needs to be read
                 nobody = dict.fromkeys((*fl_round.clients, *fl_round.quarantined), "belongs to another shard")
-                assessor.observe(replace(shown, local={}, quarantined=nobody))
+                assessor.observe(replace(part, local={}, quarantined=nobody))
             agreement |= {valued.number: valued.totals() for valued in assessor.finalized}
     except FedcoastError as error:
         return ShardFailure(number, error)
@@ -88,8 +88,8 @@ def score_shard(task: ShardTask) -> ShardCredits | ShardFailure:
     )
 
 
-def _others(reasons: Mapping[Client, str], *known: Mapping[Client, str]) -> dict[Client, str]:
-    return {client: why for client, why in reasons.items() if not any(client in names for names in known)}
+def _others(reasons: Mapping[Client, str], *others: Mapping[Client, str]) -> dict[Client, str]:
+    return {client: why for client, why in reasons.items() if not any(client in names for names in others)}
 
 
 def _rounds(run: Path, numbers: tuple[int, ...]) -> Iterator[Round]:

@@ -57,8 +57,8 @@ def plan(
     fair = sum(entry.size for entry in schema.entries) / pieces
     shards = []
     for entries in groups:
-        wanted = ceil(sum(entry.size for entry in entries) / fair)
-        count = max(1, min(wanted, len(numbers) // horizon))
+        count = ceil(sum(entry.size for entry in entries) / fair)
+        count = max(1, min(count, len(numbers) // horizon))
         names = tuple(entry.name for entry in entries if entry.name in chosen)
         for first, last in _spans(len(numbers), count):
             future = tuple(numbers[last : last + horizon])

@@ -79,12 +79,12 @@ class _Starts:
 
 
 def _reduce(schema: ModelSchema, before: Model, starts: _Starts, model: Model, keep: float) -> Planes:
-    given = schema.pick(model, [entry.name for entry in schema.entries])
-    if not all(_usable(entry, given[entry.name]) for entry in schema.entries):
-        schema.read(given, before)  # raises the error that names the problem, if there is one
+    arrays = schema.pick(model, [entry.name for entry in schema.entries])
+    if not all(_usable(entry, arrays[entry.name]) for entry in schema.entries):
+        schema.read(arrays, before)  # raises the error that names the problem, if there is one
     planes = {}
     for entry in schema.trainable:
-        tensor = _as_tensor(given[entry.name]).to(getattr(torch, entry.dtype))
+        tensor = _as_tensor(arrays[entry.name]).to(getattr(torch, entry.dtype))
         planes[entry.name] = packed(cast(starts.on(entry.name, tensor.device), tensor, keep))
     return planes
 

@@ -73,7 +73,7 @@ class ComFedSV(GameAssessor[ComFedSVConfig]):
         self._check_players(len({*self._clients(), *fl_round.clients}), f"with round {fl_round.number} there are")
         game = self._game(fl_round, schema, uploads)
         gains = self._values(game)
-        self.evaluations += len(game.asked)
+        self.evaluations += len(game.worths)
         self._rows = {**self._rows, fl_round.number: (game.clients, gains)}
         return {}
 
@@ -83,15 +83,15 @@ class ComFedSV(GameAssessor[ComFedSVConfig]):
         return np.asarray(worths - worths[0])
 
     def _clients(self) -> tuple[Client, ...]:
-        return in_order({client for heard, _ in self._rows.values() for client in heard})
+        return in_order({client for present, _ in self._rows.values() for client in present})
 
     def _credits(self) -> Credits:
         clients = self._clients()
         if not clients:
             return {}
-        known = self._matrix(clients)
-        ridge = self.config.ridge or 1e-3 * float(np.nanmean(np.abs(known)))
-        completed = complete(known, self.config.rank or min(3, len(known)), ridge, self.config.sweeps)
+        matrix = self._matrix(clients)
+        ridge = self.config.ridge or 1e-3 * float(np.nanmean(np.abs(matrix)))
+        completed = complete(matrix, self.config.rank or min(3, len(matrix)), ridge, self.config.sweeps)
         games = np.column_stack([np.zeros(len(completed)), completed])  # nobody gains nothing, by definition
         return {
             number: dict(zip(clients, shapley(game).tolist(), strict=True))
@@ -102,9 +102,9 @@ class ComFedSV(GameAssessor[ComFedSVConfig]):
         """A row a round, a column a coalition but ∅; NaN where not all of it was heard."""
         seats = {client: seat for seat, client in enumerate(clients)}
         matrix = np.full((len(self._rows), 2 ** len(clients) - 1), np.nan)
-        for place, (heard, gains) in enumerate(self._rows.values()):
+        for place, (present, gains) in enumerate(self._rows.values()):
             for coalition in range(1, len(gains)):
-                column = sum(1 << seats[heard[player]] for player in members(coalition))
+                column = sum(1 << seats[present[player]] for player in members(coalition))
                 matrix[place, column - 1] = gains[coalition]
         unheard = np.isnan(matrix).all(axis=0)
         if unheard.any():
@@ -119,11 +119,11 @@ class ComFedSV(GameAssessor[ComFedSVConfig]):
         return tuple(self._rows)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        rows = [[number, [client_to_json(client) for client in heard]] for number, (heard, _) in self._rows.items()]
+        rows = [[number, [client_to_json(client) for client in present]] for number, (present, _) in self._rows.items()]
         return {"rows": rows}, {f"gains.{place}": gains for place, (_, gains) in enumerate(self._rows.values())}
 
     def _restore(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
         self._rows = {
-            int(number): (tuple(client_from_json(client) for client in heard), arrays[f"gains.{place}"])
-            for place, (number, heard) in enumerate(facts["rows"])
+            int(number): (tuple(client_from_json(client) for client in present), arrays[f"gains.{place}"])
+            for place, (number, present) in enumerate(facts["rows"])
         }

@@ -85,13 +85,13 @@ class DIGFL(ConfiguredAssessor[DIGFLConfig]):
         return {fl_round.number: {client: weights[client] * gain for client, gain in gains.items()}}
 
     def _gradient(self, model: dict[str, Array], schema: ModelSchema, number: int) -> list[Array]:
-        given = self.utility.gradient(model)
+        gradient = self.utility.gradient(model)
         self.evaluations += 1
         slopes = []
         for entry in schema.trainable:
-            if entry.name not in given:
+            if entry.name not in gradient:
                 raise BadSetting(f"the utility's gradient must have every layer; {entry.name!r} is missing")
-            slope, _ = read(given[entry.name])
+            slope, _ = read(gradient[entry.name])
             if slope.shape != entry.shape or not np.isfinite(slope).all():
                 raise BadSetting(
                     f"the utility's gradient of layer {entry.name!r} must be finite and of shape {entry.shape};"
@@ -107,6 +107,6 @@ def _positive_shares(gains: Mapping[Client, float]) -> dict[Client, float]:
     >>> {client: round(share, 6) for client, share in _positive_shares({"a": 3.0, "b": 1.0, "c": -5.0}).items()}
     {'a': 0.749998, 'b': 0.249999, 'c': 0.0}
     """
-    kept = {client: max(0.0, gain) for client, gain in gains.items()}
-    total = sum(kept.values()) + 1e-5
-    return {client: gain / total for client, gain in kept.items()}
+    positive = {client: max(0.0, gain) for client, gain in gains.items()}
+    total = sum(positive.values()) + 1e-5
+    return {client: gain / total for client, gain in positive.items()}

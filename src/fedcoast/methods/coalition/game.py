@@ -30,7 +30,7 @@ MOST_PLAYERS = 15
 
 
 class RoundGame:
-    """One round as a game; called with coalitions, it answers what they are worth. `asked` has all answers so far."""
+    """One round as a game; called with coalitions, it answers what they are worth. `worths` has all answers so far."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class RoundGame:
         evaluator: Evaluator,
     ) -> None:
         self.number, self.clients = fl_round.number, tuple(local)
-        self.asked: dict[int, float] = {}
+        self.worths: dict[int, float] = {}
         self._round, self._start, self._local = fl_round, start, list(local.values())
         self._weights, self._denominator, self._evaluator = weights, denominator, evaluator
 
@@ -51,7 +51,7 @@ class RoundGame:
         return len(self.clients)
 
     def __call__(self, coalitions: Sequence[int]) -> list[float]:
-        missing = sorted({coalition for coalition in coalitions if coalition not in self.asked})
+        missing = sorted({coalition for coalition in coalitions if coalition not in self.worths})
         worths = self._evaluator.worths(
             self._round,
             [self._key(coalition) for coalition in missing],
@@ -60,8 +60,8 @@ class RoundGame:
             ),
             lambda place: f"the coalition {list(self.members(missing[place]))} of round {self.number}",
         )
-        self.asked.update(zip(missing, worths, strict=True))
-        return [self.asked[coalition] for coalition in coalitions]
+        self.worths.update(zip(missing, worths, strict=True))
+        return [self.worths[coalition] for coalition in coalitions]
 
     def members(self, coalition: int) -> tuple[Client, ...]:
         return tuple(self.clients[player] for player in members(coalition))
@@ -105,8 +105,8 @@ class UtilityAssessor(ConfiguredAssessor[Config]):
         return {"utility": self.evaluator.name, **super().settings}
 
     def _weights(self, fl_round: Round, clients: Sequence[Client]) -> list[float]:
-        given = shares(fl_round, clients) if self.config.weights == "round" else dict.fromkeys(clients, 1.0)
-        return scaled([given[client] for client in clients])
+        weight_of = shares(fl_round, clients) if self.config.weights == "round" else dict.fromkeys(clients, 1.0)
+        return scaled([weight_of[client] for client in clients])
 
     def _check_players(self, count: int, who: str) -> None:
         asks_all = self.exhaustive and not self.config.sampled
@@ -126,7 +126,7 @@ class GameAssessor(UtilityAssessor[Config]):
         try:
             values = self._values(game) if game.players else np.zeros(0)
         finally:
-            self.evaluations += len(game.asked)
+            self.evaluations += len(game.worths)
         return {fl_round.number: {c: float(value) for c, value in zip(game.clients, values, strict=True)}}
 
     def _game(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> RoundGame:

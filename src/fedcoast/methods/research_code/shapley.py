@@ -52,6 +52,6 @@ class ShapleyResearchCode(GameAssessor[ShapleyResearchCodeConfig]):
         if players < 3:
             return np.zeros(players)
         table = np.zeros(2**players)
-        wanted = range(1, everyone(players))
-        table[1:-1] = game(wanted)
+        coalitions = range(1, everyone(players))
+        table[1:-1] = game(coalitions)
         return research_code_shapley(table)

@@ -84,10 +84,10 @@ class ShapFed(ConfiguredAssessor[ShapFedConfig]):
         return {fl_round.number: credits} if credits else {}
 
     def _weights(self, clients: Collection[Client]) -> dict[Client, float]:
-        known = [max(0.0, self._averages[client]) for client in clients if client in self._averages]
-        if self.config.weighting == "uniform" or not sum(known):
+        averages = [max(0.0, self._averages[client]) for client in clients if client in self._averages]
+        if self.config.weighting == "uniform" or not sum(averages):
             return dict.fromkeys(clients, 1 / max(1, len(clients)))
-        mean = sum(known) / len(known)
+        mean = sum(averages) / len(averages)
         counts = {client: max(0.0, self._averages.get(client, mean)) for client in clients}
         return {client: count / sum(counts.values()) for client, count in counts.items()}
 

@@ -74,15 +74,15 @@ class SpectralFuse(ConfiguredAssessor[SpectralFuseConfig]):
         columns = int(np.prod(weight.shape[1:]))
         entropy = np.array([spectral_entropy(rows[:, :columns]) for rows in updates.values()])
         before = [self._states.get(client) for client in updates]
-        state = np.array([1 / len(updates) if known is None else known[2] for known in before])
+        state = np.array([1 / len(updates) if earlier is None else earlier[2] for earlier in before])
         alignment = alignments(updates, dict(zip(updates, state, strict=True)))
         smooth = [
-            (now, near) if known is None else (self._mix(known[0], now), self._mix(known[1], near))
-            for known, now, near in zip(before, entropy, alignment, strict=True)
+            (now, near) if earlier is None else (self._mix(earlier[0], now), self._mix(earlier[1], near))
+            for earlier, now, near in zip(before, entropy, alignment, strict=True)
         ]
         first, second = (_shares(np.array(column)) for column in zip(*smooth, strict=True))
         agreement = (self._follow(0, first, state), self._follow(1, second, state))
-        variance = np.array([FIRST_VARIANCE if known is None else known[3] for known in before]) + PROCESS_NOISE
+        variance = np.array([FIRST_VARIANCE if earlier is None else earlier[3] for earlier in before]) + PROCESS_NOISE
         noise = (1 - agreement[0] + LEAST_NOISE, 1 - agreement[1] + LEAST_NOISE)
         moved, variance = fuse(state, variance, first, second, noise)
         self._agreement = agreement
@@ -104,15 +104,15 @@ class SpectralFuse(ConfiguredAssessor[SpectralFuseConfig]):
         return {client: self._states[client][2] if client in self._states else 0.0 for client in sums}
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        standing = [[client_to_json(c), list(self._states[c])] for c in in_order(self._states)]
-        return {"standing": standing, "agreement": list(self._agreement)}, {}
+        states = [[client_to_json(c), list(self._states[c])] for c in in_order(self._states)]
+        return {"standing": states, "agreement": list(self._agreement)}, {}
 
     def _restore(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
         first, second = map(float, facts["agreement"])
-        standing: dict[Client, FilterState] = {}
+        states: dict[Client, FilterState] = {}
         for client, (entropy, alignment, state, variance) in facts["standing"]:
-            standing[client_from_json(client)] = (float(entropy), float(alignment), float(state), float(variance))
-        self._states, self._agreement = standing, (first, second)
+            states[client_from_json(client)] = (float(entropy), float(alignment), float(state), float(variance))
+        self._states, self._agreement = states, (first, second)
 
 
 def alignments(updates: Mapping[Client, Doubles], weights: Mapping[Client, float]) -> Doubles:

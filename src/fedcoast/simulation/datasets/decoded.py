@@ -26,14 +26,14 @@ def recall(path: Path, stamp: str) -> Dataset | None:
     if not path.is_file():
         return None
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as kept:
-            if str(kept["stamp"]) != stamp:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+            if str(arrays["stamp"]) != stamp:
                 return None
             return Dataset(
-                name=str(kept["name"]),
-                title=str(kept["title"]),
-                classes=tuple(str(name) for name in kept["classes"]),
-                **{array: kept[array] for array in ARRAYS},
+                name=str(arrays["name"]),
+                title=str(arrays["title"]),
+                classes=tuple(str(name) for name in arrays["classes"]),
+                **{array: arrays[array] for array in ARRAYS},
             )
     except Exception:  # however it is damaged, what it was made from is still there and is read again
         return None
@@ -42,8 +42,8 @@ def recall(path: Path, stamp: str) -> Dataset | None:
 def recall_title(path: Path, stamp: str) -> str | None:
     """The title alone, without reading the images."""
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as kept:
-            return str(kept["title"]) if str(kept["stamp"]) == stamp else None
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+            return str(arrays["title"]) if str(arrays["stamp"]) == stamp else None
     except Exception:  # as above
         return None
 

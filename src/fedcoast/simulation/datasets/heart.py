@@ -76,11 +76,11 @@ def _rows(published: Published) -> list[list[float]]:
     data = (files("fedcoast.simulation.datasets") / "heart_disease" / published.name).read_bytes()
     if hashlib.sha256(data).hexdigest() != published.digest:
         raise BadFile(f"{published.name} is not as published; reinstall fedcoast, which brings it")
-    kept = [position for position, name in enumerate((*COLUMNS, "diagnosis")) if name not in MOSTLY_EMPTY]
+    columns = [position for position, name in enumerate((*COLUMNS, "diagnosis")) if name not in MOSTLY_EMPTY]
     rows = []
     for line in data.decode("ascii").split():
         cells = line.split(",")
-        own = [cells[position] for position in kept]
+        own = [cells[position] for position in columns]
         if "?" not in own:
             rows.append([float(cell) for cell in own])
     return rows
