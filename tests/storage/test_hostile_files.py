@@ -19,8 +19,8 @@ from fedcoast.reports.assess_rounds import assess_rounds
 from fedcoast.reports.forms import write
 from fedcoast.rounds.clients import look_alikes, tidy_name
 from fedcoast.simulation.datasets.fashion import read_idx
-from fedcoast.simulation.datasets.files import File, read_folder
 from fedcoast.simulation.datasets.pickles import read_pickle
+from fedcoast.simulation.datasets.source_files import File, read_folder
 from fedcoast.storage.files import read_json, sole_writer, write_json
 from fedcoast.storage.limits import limit
 from fedcoast.storage.model_files import load_model

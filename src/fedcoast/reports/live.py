@@ -31,7 +31,7 @@ from fedcoast.storage.files import read_plain
 
 PORT = 8471
 LEAST_TOKEN = 16
-_log = logging.getLogger("fedcoast")
+_log = logging.getLogger(__name__)
 _POLL, _POLL_IN_TROUBLE, _PATIENCE, _HEARTBEAT = 0.2, 1.0, 1.0, 10.0
 
 

@@ -17,7 +17,7 @@ from fedcoast.rounds.schema import NORMALISATION_STATISTICS, Model, ModelSchema,
 
 Policy = Literal["raise", "quarantine"]
 
-_log = logging.getLogger("fedcoast")
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)

@@ -61,10 +61,10 @@ def split(weights: Sequence[Fraction], floor: Fraction, cap: Fraction) -> list[F
     # Σ s(λ) grows with λ in straight pieces; its corners are where a client leaves its floor or meets its cap.
     corners = sorted({bound / weight for weight in weights if weight for bound in (floor, cap)} | {Fraction(0)})
     last = bisect_left(
-        corners, Fraction(1), hi=len(corners) - 1, key=lambda rate: _added(_held(weights, rate, floor, cap))
+        corners, Fraction(1), hi=len(corners) - 1, key=lambda rate: _added(_bounded(weights, rate, floor, cap))
     )
     rate = corners[last]
-    shares = _held(weights, rate, floor, cap)
+    shares = _bounded(weights, rate, floor, cap)
     short = 1 - _added(shares)
     if short > 0:
         idle = weights.count(Fraction(0))
@@ -108,5 +108,5 @@ def _added(parts: Iterable[Fraction]) -> Fraction:
     return sum(parts, Fraction(0))
 
 
-def _held(weights: Sequence[Fraction], rate: Fraction, floor: Fraction, cap: Fraction) -> list[Fraction]:
+def _bounded(weights: Sequence[Fraction], rate: Fraction, floor: Fraction, cap: Fraction) -> list[Fraction]:
     return [min(cap, max(floor, rate * weight)) for weight in weights]

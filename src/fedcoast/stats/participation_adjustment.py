@@ -24,7 +24,7 @@ PROBES = 30
 def adjusted_mean(credits: Floats) -> Floats:
     """The level of each client, from its credits (a row a round, NaN where it was absent); NaN if it never came.
 
-    Clients that no chain of common rounds connects cannot be compared: each such group is evened out over its own
+    Clients that no chain of common rounds connects cannot be compared: each such group is adjusted over its own
     rounds alone.
 
     >>> nan = float("nan")

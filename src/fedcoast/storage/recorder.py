@@ -32,7 +32,7 @@ from fedcoast.storage.files import is_folder, read_json, remove_inside, sole_wri
 from fedcoast.storage.run_folder import FORMAT, ROUND_META, ROUNDS, RUN_META, VERSION, is_run, read_about, recorded
 from fedcoast.storage.tensors import write_tensors
 
-_log = logging.getLogger("fedcoast")
+_log = logging.getLogger(__name__)
 
 
 class Recorder:
@@ -79,10 +79,10 @@ class Recorder:
         _prepare(self.folder)
         with ExitStack() as stack:
             stack.enter_context(sole_writer(self.folder))
-            self._go_on(facts)
+            self._continue_recording(facts)
             self._open = stack.pop_all()  # whatever fails before this lets go of the folder
 
-    def _go_on(self, about: dict[str, Any] | None) -> None:
+    def _continue_recording(self, about: dict[str, Any] | None) -> None:
         remove_inside(self.folder / ROUNDS, re.compile(r"\.[0-9]{10,18}").fullmatch)  # what a kill left behind
         if not is_run(self.folder):
             write_json(

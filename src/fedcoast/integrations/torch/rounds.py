@@ -70,12 +70,12 @@ class _Starts:
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._held: dict[tuple[str, torch.device], torch.Tensor] = {}
+        self._on_device: dict[tuple[str, torch.device], torch.Tensor] = {}
 
     def on(self, name: str, device: torch.device) -> torch.Tensor:
-        if (name, device) not in self._held:
-            self._held[name, device] = _as_tensor(self._model[name]).to(device)
-        return self._held[name, device]
+        if (name, device) not in self._on_device:
+            self._on_device[name, device] = _as_tensor(self._model[name]).to(device)
+        return self._on_device[name, device]
 
 
 def _reduce(schema: ModelSchema, before: Model, starts: _Starts, model: Model, keep: float) -> Planes:

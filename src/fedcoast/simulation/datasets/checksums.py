@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import IO
 
 from fedcoast.errors import BadFile
-from fedcoast.simulation.datasets.files import REMEDY, Files
 from fedcoast.simulation.datasets.published import Published
+from fedcoast.simulation.datasets.source_files import REMEDY, Files
 
 CHUNK = 1 << 20
 

@@ -8,8 +8,8 @@ import math
 import numpy as np
 
 from fedcoast.simulation.datasets.dataset import Dataset, Images, Labels, counted
-from fedcoast.simulation.datasets.files import File, Files
 from fedcoast.simulation.datasets.labels import checked
+from fedcoast.simulation.datasets.source_files import File, Files
 
 TITLE = "Fashion-MNIST"
 COUNTS = (60_000, 10_000)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedcoast.simulation.datasets.dataset import Dataset
-from fedcoast.simulation.datasets.files import Files, locate, read_archive, read_folder
 from fedcoast.simulation.datasets.published import Published
+from fedcoast.simulation.datasets.source_files import Files, locate, read_archive, read_folder
 
 
 @dataclass(frozen=True)

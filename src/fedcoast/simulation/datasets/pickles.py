@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fedcoast.errors import BadFile
-from fedcoast.simulation.datasets.files import REMEDY, File
+from fedcoast.simulation.datasets.source_files import REMEDY, File
 
 _KINDS = "biu"  # truth values, integers, natural numbers: neither objects nor records
 _MOST_CONTAINERS = 1000  # CIFAR's have fewer than twenty
