@@ -29,7 +29,7 @@ def test_data_size_counts_the_rounds_a_client_was_there():
 
 
 def test_data_size_without_weights_says_what_is_missing():
-    with pytest.raises(BadRound, match=r"round 1 does not say what the uploads counted for.*Round\(weights=…\)"):
+    with pytest.raises(BadRound, match=r"round 1 has no aggregation weights.*Round\(weights=…\)"):
         show(Size(), federation(rounds=1))
 
 

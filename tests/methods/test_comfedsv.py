@@ -47,7 +47,7 @@ def test_not_everyone_heard_is_an_error_until_a_round_has_all():
     rounds = list(growing())
     for fl_round in (without(rounds[0], "a"), without(rounds[1], "b"), without(rounds[2], "c")):
         assessor.observe(fl_round)
-    with pytest.raises(BadRound, match=r"not everyone was heard: .* \['a', 'b', 'c'\] never were in one together"):
+    with pytest.raises(BadRound, match=r"ComFedSV needs a round .* \['a', 'b', 'c'\] never took part together"):
         assessor.assessment()
     assessor.observe(rounds[3])
     assert set(assessor.assessment().credits) == {1, 2, 3, 4}

@@ -60,7 +60,7 @@ def test_who_fails_is_dropped_with_the_reason_and_the_others_go_on():
     comparison = compare(federation(), assessors)
     assert list(comparison.assessments) == ["norm"]
     assert comparison.errors["falling"] == "round 3: IndexError: list index out of range"
-    assert comparison.errors["size"].startswith("round 1 does not say what the uploads counted for")
+    assert comparison.errors["size"].startswith("round 1 has no aggregation weights")
     assert comparison.errors["undefined"].startswith("its answer: ValueError: Out of range float values")
     assert comparison.assessments["norm"] == show(Norm(), federation())
     assert comparison.seconds.keys() == {"norm"}

@@ -70,7 +70,7 @@ def test_more_than_fifteen_clients_are_refused_unless_forced(name):
     model = {"w": np.zeros(2)}
     crowd = Round(1, start=model, local=dict.fromkeys(range(16), model), end=model)
     assessor = METHODS[name].make(lambda model: 0.0)
-    with pytest.raises(BadSetting, match=r"16 clients, and [\w-]+ asks the utility about all 2\^16 = 65,536"):
+    with pytest.raises(BadSetting, match=r"16 clients, and [\w-]+ evaluates all 2\^16 = 65,536"):
         assessor.observe(crowd)
     assert assessor.last_round is None
     assert METHODS[name].make(lambda model: 0.0, force=True).force

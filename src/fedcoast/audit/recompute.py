@@ -1,4 +1,4 @@
-"""Whether a claim follows from a recording: the rounds are shown once more to an assessor of the same settings."""
+"""Whether a claim follows from a recording: an assessor with the same settings observes the rounds again."""
 
 import json
 import math
@@ -44,7 +44,7 @@ def differences(rounds: Iterable[Round], claims: Sequence[Claim]) -> list[tuple[
 
 
 class _Check:
-    """A claim, and an assessor of its settings that is shown the same rounds, until what differs is known.
+    """A claim, and an assessor with its settings that observes the same rounds until the differences are known.
 
     An answer does not say which round was the last that its method saw, only which was the last that left a trace: a
     round in which nobody gets credit leaves no more than names. So it may agree after any round before the next trace.
@@ -82,7 +82,7 @@ class _Check:
             self.found, self.assessor = self.found or [f"cannot be checked: {error}"], None
 
     def _compare(self) -> None:
-        """With the rounds so far; of a claim that never agrees the first differences are told."""
+        """With the rounds so far; for a claim that never agrees the first differences are listed."""
         if self.assessor is None:
             return
         now = _named(_compared(self.claim, self.assessor, Health(self._shares)))

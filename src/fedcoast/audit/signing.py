@@ -108,7 +108,7 @@ def _certificate(found: Verification) -> str:
         f"Recorded: {found.rounds:,} rounds up to {found.last_round}, {found.files:,} files, {found.bytes:,} bytes",
         f"Head: {found.head}",
         f"Signed: {_now()}",
-        f"Held against a head that was kept before: {anchored_word}",
+        f"Compared with a head that was kept before: {anchored_word}",
         "",
         "Verified: every byte of every round has the hash that the chain states for it.",
         *_list(found.confirmed),

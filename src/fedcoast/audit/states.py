@@ -14,7 +14,7 @@ from fedcoast.storage.tensors import read_tensors
 def compared_states(file: Path, assessor: Assessor) -> Iterator[str]:
     """What a saved state says otherwise than the assessor that was shown the rounds, or in other bytes.
 
-    Rounds that lie in `spill_dir` are told by the checksums that the state names: spilling changes no bit.
+    Rounds in `spill_dir` are compared by the checksums that the state names: spilling changes no bit.
     """
     with tempfile.TemporaryDirectory() as folder:
         again = Path(folder) / "state"

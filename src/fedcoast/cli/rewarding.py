@@ -17,7 +17,10 @@ from fedcoast.cli.screen import one_format, out, print_csv, progress
 from fedcoast.storage.files import read_plain
 
 PaidFor = Annotated[
-    By, typer.Option(help="Pay for the total, for the mean per round seen, or for the mean adjusted for absences.")
+    By,
+    typer.Option(
+        help="Pay for the total, for the mean per round taken part in, or for the mean adjusted for absences."
+    ),
 ]
 
 
@@ -29,7 +32,7 @@ def rewards(
     rule: Annotated[Rule, typer.Option(help="From scores to shares.")] = "proportional",
     by: PaidFor = "total",
     temperature: Annotated[float, typer.Option(help="Of softmax: small pays the best, large pays all equally.")] = 1.0,
-    floor: Annotated[float, typer.Option(help="The least share of a client that gets something.")] = 0,
+    floor: Annotated[float, typer.Option(help="The least share of a client that is paid.")] = 0,
     cap: Annotated[float, typer.Option(help="The largest share of a client.")] = 1,
     equal_pay_ties: Annotated[bool, typer.Option(help="Pay clients equally that cannot be told apart.")] = True,
     level: Annotated[float, typer.Option(help="Confidence of verdicts, ties and ranges.")] = 0.90,

@@ -1,7 +1,7 @@
 """Publishes the rounds of any server to observers, and never stops a federation.
 
-Whatever goes wrong here (an observer that raises, a broken upload, a full disk) is logged, kept in `unobserved` and
-reported in the metrics of the round. Training goes on, and the next healthy round is observed again.
+Any failure here (an observer that raises, a broken upload, a full disk) is logged, stored in `unobserved` and
+reported in the metrics of the round. Training continues, and the next healthy round is observed again.
 """
 
 import logging
@@ -49,7 +49,7 @@ class ObserverHub:
         self._offset, self._last_server_round = self.last_round, 0
 
     def _resume(self) -> None:
-        """Continue a recording: assessors are shown its rounds, and score as if training had never stopped."""
+        """Continue a recording: assessors observe its rounds, and score as if training had never stopped."""
         for recorder in (one for one in self.observers.values() if isinstance(one, Recorder)):
             if recorder.last_round is None:
                 continue

@@ -1,4 +1,4 @@
-"""Methods held against each other: all shown the same rounds once, with what each of them costs."""
+"""Compare methods: all observe the same rounds once, and the cost of each is measured."""
 
 import csv
 import io
@@ -33,9 +33,9 @@ Correlation = Literal["spearman", "kendall"]
 class Comparison:
     """The answers of several methods about the same rounds.
 
-    `assessments` has the answer of every method that could give one, by the name it was given; `errors` why the others
-    could not. `seconds` is the time a method took, reading the uploads included; `evaluations` how many models it
-    had judged by a utility, for those that have one; `peak_bytes` the most memory it held, if that was measured.
+    `assessments` has the answer of every method that gave one, by the name it was given; `errors` has the reasons of
+    the others. `seconds` is the time a method took, including reading the uploads; `evaluations` is how many models its
+    utility valued, for methods with a utility; `peak_bytes` is its largest memory use, if that was measured.
     `truth` is the planted worth of each client, if there is one.
     """
 
@@ -52,7 +52,7 @@ class Comparison:
         return next(iter(self.assessments.values())).clients if self.assessments else ()
 
     def agreement(self, by: Correlation = "spearman") -> dict[str, dict[str, float]]:
-        """How alike any two methods rank the clients: Spearman's ρ or Kendall's τ_b; NaN beside a constant one."""
+        """The rank correlation of any two methods: Spearman's ρ or Kendall's τ_b; NaN for a constant method."""
         correlation = {"spearman": spearman, "kendall": kendall}[by]
         scores = {name: [of.scores[client] for client in self.clients] for name, of in self.assessments.items()}
         table: dict[str, dict[str, float]] = {name: {} for name in scores}

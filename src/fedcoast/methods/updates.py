@@ -1,4 +1,4 @@
-"""What several methods draw from a round: the chosen layers, the aggregation's weights, the uploads a second time."""
+"""What several methods read from a round: the chosen layers, the aggregation weights, the uploads a second time."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
@@ -18,9 +18,9 @@ def pick(model: dict[str, Array], entries: Iterable[LayerSpec]) -> list[Array]:
 
 
 def again(fl_round: Round, schema: ModelSchema, clients: Collection[Client]) -> Uploads:
-    """The uploads of these clients once more, one at a time: what needs two looks need not hold them all.
+    """The uploads of these clients once more, one at a time, so that two passes do not need all of them in memory.
 
-    They were read before, so one that cannot be read now raises: the round may then be shown again.
+    They were readable before, so one that cannot be read now raises; the round can then be observed again.
     """
     if not clients:
         return iter(())

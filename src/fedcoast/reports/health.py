@@ -1,4 +1,4 @@
-"""Whether the model itself is well: what a report says and shows of the part that nobody moves any more."""
+"""The health of the model in a report: the part of it that no client moves any more."""
 
 from collections.abc import Sequence
 from html import escape
@@ -29,7 +29,7 @@ def notice(report: ReportData) -> str:
 
 
 def section(report: ReportData) -> str:
-    """How the model is, and a table of its layers: how much of each nobody moved, now and over the rounds."""
+    """The health of the model, and a table of its layers: how much of each no client moved, now and over the rounds."""
     health = report.health
     if health.round is None:
         return ""
@@ -87,7 +87,7 @@ def _layers_table(health: Health, layers_shown: Sequence[str]) -> str:
         else f" (the {len(layers_shown)} worst of {len(health.now):,} layers)"
     )
     heads = ["layer", f"round {health.round}", "at most", f"above {LIMIT:.0%} since", "over the rounds, 0 to 100%"]
-    return markup.table("health-table", f"Share of each layer that nobody moved{some}", heads, rows)
+    return markup.table("health-table", f"Share of each layer that no client moved{some}", heads, rows)
 
 
 def _rounds_table(health: Health, layers_shown: Sequence[str]) -> str:
@@ -99,7 +99,7 @@ def _rounds_table(health: Health, layers_shown: Sequence[str]) -> str:
         [_layer(layer), *(Cell(percent(_mean(health, layer, [numbers[p] for p in window]), 1)) for window in columns)]
         for layer in layers_shown
     ]
-    return markup.table("health-rounds", "Share of each layer that nobody moved, by round", heads, rows)
+    return markup.table("health-rounds", "Share of each layer that no client moved, by round", heads, rows)
 
 
 def _layer(layer: str) -> Cell:

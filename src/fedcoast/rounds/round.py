@@ -22,12 +22,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """A frozen record of facts; models are taken as they come and never changed.
+    """A frozen record of what a server saw; models are used as given and never changed.
 
     `start` is the global model before the round (Θ^{t−1}), `end` the one after it (Θ^t), `local` one model
     for each client that answered (θ_i^t). `local` may be any mapping, also one that loads a model only when it
-    is asked for (`LazyModels`). `weights` are what the aggregation used, if known. `buffers` are shell
-    patterns of entries nobody trains: they are carried, and never vote or score. `quarantined` names clients
+    is read (`LazyModels`). `weights` are the aggregation weights, if known. `buffers` are shell
+    patterns of entries that are not trained: they are kept, and never vote or score. `quarantined` names clients
     whose upload was left out before the round was shown, with the reason. `metrics` are numbers the server has for
     the round (its test accuracy, say): carried and recorded, never used for a score. `ballot_keep` is the share of each
     layer that was kept, when the uploads are known by their ballots only: a local model is then start + step · ballot.

@@ -27,7 +27,7 @@ def softmax(scores: Sequence[Fraction], temperature: float) -> list[Fraction]:
     """w_i = exp(p_i / (T·max|p|)): the best client's weight is e^(1/T) times that of a client with score 0.
 
     Scores are measured in units of the largest, so that T means the same for every method. A small T gives nearly
-    all to the best, a large one pays all alike.
+    all to the best, a large one pays all equally.
 
     >>> [float(weight) for weight in softmax([Fraction(1000), Fraction(0)], temperature=math.inf)]
     [1.0, 1.0]
@@ -97,7 +97,7 @@ def apportion(shares: Sequence[Fraction], units: int) -> list[int]:
 
 def _check_bounds(count: int, floor: Fraction, cap: Fraction) -> None:
     if count < 1:
-        raise BadSetting("there is nobody to share among; shares need at least one client")
+        raise BadSetting("there are no clients to share among; shares need at least one")
     if not 0 <= floor <= Fraction(1, count):
         raise BadSetting(f"floor must lie between 0 and 1/{count}, an equal share of {count}; got {float(floor):g}")
     if not Fraction(1, count) <= cap:

@@ -28,7 +28,7 @@ def ballot_arrays(
 class BallotModel(Mapping[str, object]):
     """The model whose update is a ballot: `moved` from the start by its votes; what is not trainable is the start's.
 
-    A layer is put together when it is asked for. `origin` is where the packed planes come from, for errors.
+    A layer is unpacked when it is read. `origin` is where the packed planes come from, for errors.
     """
 
     def __init__(self, schema: ModelSchema, start: Model, planes: Mapping[str, object], origin: object) -> None:

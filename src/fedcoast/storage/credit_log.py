@@ -19,7 +19,7 @@ Credits = dict[int, dict[Client, float]]
 
 
 class HasAssessment(Protocol):
-    """Whoever can be asked for an assessment at any time."""
+    """Anything that can give an assessment at any time."""
 
     def assessment(self) -> Any: ...
 

@@ -1,8 +1,8 @@
-"""Recording rounds to a folder, so that they can be shown again to any assessor at any time.
+"""Record rounds to a folder, so that any assessor can observe them later.
 
-docs/run-folder.md describes the folder. A round is written beside its place and moved there when it is whole and
-on disk: a kill at any moment leaves a folder that reads, and ends at the last whole round. So does the chain of hashes
-over the rounds, since each round's link lies in its folder.
+docs/run-folder.md describes the folder. A round is written to a temporary folder and moved into place when
+it is complete and on disk. After a kill at any moment the folder is readable and ends at the last complete round. So
+does the chain of hashes, since the link of each round lies in its folder.
 """
 
 import hashlib
@@ -36,16 +36,15 @@ _log = logging.getLogger(__name__)
 
 
 class Recorder:
-    """An observer that writes every round to a folder; shown to an existing run, it goes on after its last round.
+    """An observer that writes every round to a folder; in an existing run it continues after the last round.
 
-    `ballot_keep` keeps, instead of whole uploads, the ballots of that share: what CoAst needs for its signals
-    "ballot" and "pruned" at that `keep`, in a sixteenth of the room.
-    `about` are facts of the run in JSON's types (an experiment, a planted truth), kept when the folder is new.
-    `ledger` is an assessor that somebody else shows the rounds to: the credits it holds for final are written down with
-    each round, and so come into the chain (`head` is the hash of its last link; docs/audit.md). While it has no answer
-    yet, rounds are written without new credits, which come with a later round. A round that could not be written (the
-    disk was full, say) is noted as missed with the next one that is: whoever saw it may have other credits than follow
-    from the folder.
+    `ballot_keep` stores ballots of that share instead of whole uploads: enough for CoAst's signals "ballot" and
+    "pruned" with that `keep`, in a sixteenth of the space.
+    `about` is metadata of the run in JSON types (an experiment, a planted truth), written when the folder is new.
+    `ledger` is an assessor that observes the same rounds: its final credits are written with each round and become part
+    of the chain (`head` is the hash of the last link; docs/audit.md). While it has no answer yet, rounds are written
+    without new credits, which follow with a later round. A round that could not be written (a full disk, say) is noted
+    as missed with the next round: an assessor that observed it may have credits that do not follow from the folder.
 
         with Recorder("runs/today") as recorder:
             recorder.observe(fl_round)

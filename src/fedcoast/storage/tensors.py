@@ -72,10 +72,10 @@ def read_tensors(path: Path, depth: int = 1, follow: bool = False) -> tuple[dict
 
 
 def open_tensors(path: Path, order: Iterable[str] = (), depth: int = 1) -> Mapping[str, Array | BFloat16]:
-    """The arrays of a file that nobody changes in entry, each read from the disk when it is used; these names first.
+    """The arrays of a file that is not being changed, each read from disk when it is used; these names first.
 
-    The file is mapped into memory, not read: whoever needs one layer of many pays for one. What is wrong with the file
-    as a whole is said now, in the words of `read_tensors`.
+    The file is mapped into memory, not read: reading one layer of many costs one layer. Errors of the file as a whole
+    are raised now, with the messages of `read_tensors`.
     """
     try:
         with open_plain(path, depth) as file:

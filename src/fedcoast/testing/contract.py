@@ -36,24 +36,24 @@ from fedcoast.testing.demands import (
 )
 from fedcoast.testing.refusals import (
     bad_settings_are_refused,
-    ballots_are_refused_by_who_needs_uploads,
+    methods_that_need_uploads_refuse_ballots,
     rounds_come_in_order,
 )
 from fedcoast.testing.toy import toy_rounds
 
 Check = Callable[[Make, Sequence[Round], Collection[str]], None]
 
-SEEDS = 6  # over how many a method that draws at random must treat equal clients alike
-CLOSE = 1e-9  # what sums in another order may differ by, relative to the largest score
+SEEDS = 6  # over which a random method must give equal clients equal scores on average
+CLOSE = 1e-9  # the difference that another order of summing may cause, relative to the largest score
 
 
 def check_assessor(make: Make, *, rounds: Iterable[Round] | None = None, needs: Collection[str] = ()) -> None:
-    """Check that what `make` makes keeps every promise of an assessor, or raise `BrokenContract`.
+    """Check that the assessors from `make` keep every promise of an assessor, or raise `BrokenContract`.
 
-    `make()` gives a new assessor each time, and takes its options by keyword: `make(bad_uploads="raise")`, and
-    `make(seed=3)` if it draws at random, which it shows by a setting "seed". `rounds` are at least four rounds of
-    at least three clients that all take part, with finite uploads; without them a small classifier with buffers and
-    weights is shown. `needs` is what `METHODS` says: "full participation" allows refusing rounds that lack somebody.
+    `make()` returns a new assessor each time, and takes its options by keyword: `make(bad_uploads="raise")`, and
+    `make(seed=3)` if it draws at random, which it declares by a setting "seed". `rounds` are at least four rounds of
+    at least three clients that all take part, with finite uploads; the default is a small classifier with buffers and
+    weights. `needs` is what `METHODS` says: "full participation" allows refusing rounds with absent clients.
 
     >>> from fedcoast import CoAst
     >>> check_assessor(CoAst)
@@ -131,7 +131,8 @@ def equal_clients_have_equal_scores(make: Make, rounds: Sequence[Round], needs: 
         allowed += 5 * float(np.std(apart)) / math.sqrt(len(apart))
     mean = float(np.mean(apart))
     demand(
-        abs(mean) <= allowed, f"two clients with the same uploads and weights must score alike; they are {mean} apart"
+        abs(mean) <= allowed,
+        f"two clients with the same uploads and weights must have equal scores; they are {mean} apart",
     )
 
 
@@ -146,7 +147,10 @@ def clients_may_leave_and_return(make: Make, rounds: Sequence[Round], needs: Col
     ]
     if "full participation" in needs:
         assessor = make()
-        demand(raises(BadRound, lambda: show(assessor, partial)), "who needs everybody refuses with a BadRound")
+        demand(
+            raises(BadRound, lambda: show(assessor, partial)),
+            "a method that needs full participation refuses other rounds with a BadRound",
+        )
         return
     answer = show(make(), partial)
     demand_finite(answer)
@@ -154,7 +158,7 @@ def clients_may_leave_and_return(make: Make, rounds: Sequence[Round], needs: Col
     if make().credits_absent:
         return
     absent = [number for number, of in answer.credits.items() if number in away and leaver in of]
-    demand(not absent, f"who does not answer gets no credit; {leaver!r} was absent in round {absent}")
+    demand(not absent, f"an absent client gets no credit; {leaver!r} was absent in round {absent}")
     present = len(rounds) - len(away)
     demand(
         answer.rounds_scored[leaver] <= present,
@@ -162,7 +166,7 @@ def clients_may_leave_and_return(make: Make, rounds: Sequence[Round], needs: Col
     )
 
 
-def goes_on_after_a_restart(make: Make, rounds: Sequence[Round], needs: Collection[str]) -> None:
+def continues_after_a_restart(make: Make, rounds: Sequence[Round], needs: Collection[str]) -> None:
     whole = show(make(), rounds)
     with tempfile.TemporaryDirectory() as folder:
         for cut in (0, len(rounds) // 2):
@@ -170,9 +174,13 @@ def goes_on_after_a_restart(make: Make, rounds: Sequence[Round], needs: Collecti
             so_far = show(before, rounds[:cut])
             before.save(Path(folder) / "state")
             after.restore(Path(folder) / "state")
-            demand_same(after.assessment(), so_far, f"restored after {cut} rounds, it must answer as it did when saved")
             demand_same(
-                show(after, rounds[cut:]), whole, f"restored after {cut} rounds, it must go on as if never stopped"
+                after.assessment(),
+                so_far,
+                f"restored after {cut} rounds, it must give the answer that it gave when saved",
+            )
+            demand_same(
+                show(after, rounds[cut:]), whole, f"restored after {cut} rounds, it must continue as if never stopped"
             )
 
 
@@ -282,7 +290,7 @@ CHECKS: dict[str, Check] = {
         arrival_order_is_irrelevant,
         equal_clients_have_equal_scores,
         clients_may_leave_and_return,
-        goes_on_after_a_restart,
+        continues_after_a_restart,
         state_is_bounded,
         same_seed_same_scores,
         answers_are_finite,
@@ -290,7 +298,7 @@ CHECKS: dict[str, Check] = {
         a_round_is_taken_whole_or_not_at_all,
         asking_changes_nothing,
         rounds_come_in_order,
-        ballots_are_refused_by_who_needs_uploads,
+        methods_that_need_uploads_refuse_ballots,
         bad_settings_are_refused,
     )
 }

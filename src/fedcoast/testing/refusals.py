@@ -15,7 +15,7 @@ def rounds_come_in_order(make: Make, rounds: Sequence[Round], needs: Collection[
     demand(raises(BadRound, lambda: assessor.observe(rounds[0])), "a round shown twice must raise a BadRound")
 
 
-def ballots_are_refused_by_who_needs_uploads(make: Make, rounds: Sequence[Round], needs: Collection[str]) -> None:
+def methods_that_need_uploads_refuse_ballots(make: Make, rounds: Sequence[Round], needs: Collection[str]) -> None:
     assessor = make()
     refused = raises(BadSetting, lambda: assessor.observe(replace(rounds[0], ballot_keep=0.1)))
     demand(

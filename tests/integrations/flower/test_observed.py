@@ -150,7 +150,7 @@ def test_a_method_that_cannot_answer_yet_costs_the_others_nothing_and_is_told_on
         assert "fedcoast/coast/score/partition-0" in told[number]
     assert ["fedcoast/comfedsv/score/partition-0" in told[n] for n in range(1, 5)] == [True, False, False, True]
     assert told[3]["fedcoast/observed"] == 1
-    assert caplog.text.count("comfedsv has no answer: not everyone was heard") == 1
+    assert caplog.text.count("comfedsv has no answer: ComFedSV needs a round") == 1
 
 
 def test_an_answer_that_cannot_be_told_costs_the_others_nothing():

@@ -2,8 +2,8 @@
 
 Sources, from the most to the least trustworthy: the name under which the operator registered the node, its public key,
 a name that the client sends, the partition that the client says it trains on, and the node id. Each source has its own
-form (`berlin`, `key-3f…`, `client-3`, `partition-3`, `node-742…`), so names from two sources never collide. What a
-client sends is a claim: it cannot be a registered name, nor have one of the forms above.
+form (`berlin`, `key-3f…`, `client-3`, `partition-3`, `node-742…`), so names from two sources never collide. A name
+that a client sends is a claim: registered names and the forms above are refused.
 
 Flower gives every node a public key. An unauthenticated SuperNode draws a new key at each start, and a simulated node
 has random bytes. A node's record does not show whether its key lasts, so the operator must say so (`authenticated`).

@@ -1,4 +1,4 @@
-"""Flower's arrays, held by their bytes and read when somebody asks.
+"""Flower's arrays, stored as bytes and decoded on demand.
 
 Strategies empty replies (FedMedian pops layer by layer) and replace them (differential privacy), so a reference to a
 record is not enough. The serialised bytes of an array never change: holding them costs nothing while the reply lives,

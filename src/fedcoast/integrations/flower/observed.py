@@ -37,7 +37,7 @@ class Observed(Strategy):
     federation: see `unobserved`, the log, and `fedcoast/observed` in the metrics.
 
     identity         names the clients: an `Identity`, or any function from a `Peer` to a name
-    buffers          patterns of layers nobody trains, which never vote; by default PyTorch's normalisation statistics
+    buffers          patterns of untrained layers, which never vote; by default PyTorch's normalisation statistics
     intervene        off by default. A function of the round number and the assessments so far, which returns factors
                      for the weights of clients (0 drops one); see docs/flower.md before using it
     continue_rounds  when a recording is resumed, give the strategy and the clients (`server-round`) the number of the

@@ -28,27 +28,27 @@ class ShardTask:
     """Of CoAst; the shard decides which layers and rounds count."""
     shard: Shard
     out: Mapping[int, Mapping[Client, str]] = field(default_factory=dict)
-    """Whose uploads are known to be bad in another shard."""
+    """Clients whose uploads are known to be bad in another shard, with reasons."""
 
 
 @dataclass(frozen=True)
 class ShardCredits:
-    """What a shard gives to the answer, by round."""
+    """What a shard adds to the answer, by round."""
 
     agreement: dict[int, Totals]
-    """Whole numbers, so that it does not matter how the run was split."""
+    """Whole numbers, so that the split of the run does not matter."""
     answered: dict[int, tuple[Client, ...]]
     known: Reasons
-    """Who was left out before the round was shown."""
+    """Clients that were left out before the round was observed."""
     found: Reasons
-    """Whose upload is bad in one of the shard's layers."""
+    """Clients whose upload is bad in one of the shard's layers."""
     unchanged: dict[int, tuple[Client, ...]]
-    """Who returned the shard's layers as they were sent."""
+    """Clients that returned the shard's layers unchanged."""
 
 
 @dataclass(frozen=True)
 class ShardFailure:
-    """Why a shard cannot be scored, and at which round that came out."""
+    """Why a shard cannot be scored, and the round that showed it."""
 
     number: int
     error: FedcoastError

@@ -16,11 +16,11 @@ _LAST, _IDENTITY, _NAME = "fedcoast.last_round", "fedcoast.identity", "fedcoast.
 
 
 class MLflow(Tracker):
-    """Logs to a run of an experiment, by MLflow's client alone: no active run of yours is touched.
+    """Logs to a run of an experiment through MLflow's client; your active run is not touched.
 
-    run         its name; a run of that name in the experiment is gone on with, after the last step it has
-    uri         of the tracking server, or of a database: the default is a file of this folder
-    experiment  made if it is not there
+    run         its name; an existing run of that name in the experiment is continued after its last step
+    uri         of the tracking server, or of a database: the default is a file in this folder
+    experiment  created if it does not exist
     """
 
     allowed = r"\w -"  # no dots: MLflow takes names for paths

@@ -13,12 +13,12 @@ from fedcoast.storage import Recorder
 
 
 class WandB(Tracker):
-    """Logs to a run of its own in a folder. Started again, it goes on under the same run id, after its last step.
+    """Logs to a run of its own in a folder. Started again, it continues the same run id after its last step.
 
     folder    one for each run; what is to be synced lies in folder/wandb/offline-run-…
     project   of Weights & Biases
     mode      "offline" by default: nothing leaves this machine. "online" needs `wandb login`
-    options   whatever else `wandb.init` takes, such as name, entity, group, tags
+    options   other arguments of `wandb.init`, such as name, entity, group, tags
     """
 
     allowed = "A-Za-z0-9_ -"

@@ -1,11 +1,11 @@
-"""Chance: a number between 0 and 1 that has nothing to do with what a client did, the floor of every comparison.
+"""Chance: a random number between 0 and 1 for each client, the floor of every comparison.
 
     score    u_i ~ U(0, 1), one draw for each client, from the seed and the client's name alone
 
 Paper: none; a sanity baseline.
 Needs: nothing.
 Cost: none, beyond checking that the uploads can be used.
-Deviations: the draw is also the credit of each round the client took part in; the score is no sum.
+Deviations: the draw is also the credit of each round the client took part in; the score is not a sum.
 """
 
 from dataclasses import dataclass

@@ -1,11 +1,11 @@
-"""Constant: nobody contributed anything, so every comparison with it must come out undefined.
+"""Constant: the same score for every client, so that every comparison with it must be undefined.
 
     credit   0
 
 Paper: none; a sanity baseline. A correlation with it is NaN; a tool that reports a number there is broken.
 Needs: nothing.
 Cost: none, beyond checking that the uploads can be used.
-Deviations: none to have.
+Deviations: none.
 """
 
 from fedcoast.methods.base import Uploads

@@ -1,4 +1,4 @@
-"""Banzhaf: what a client adds to a coalition, the mean over all coalitions alike.
+"""Banzhaf: what a client adds to a coalition, averaged over all coalitions with the same weight.
 
     credit   φ_i^t = 2^{−(N−1)} Σ_{S∌i} [v_t(S∪i) − v_t(S)];  sampled: mean of v_t(S) with i − mean of v_t(S) without i
     score    φ_i = Σ_t φ_i^t

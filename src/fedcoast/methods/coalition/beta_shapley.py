@@ -1,4 +1,4 @@
-"""Beta Shapley: what a client adds to a coalition, small coalitions counting for more (or less) than Shapley has it.
+"""Beta Shapley: what a client adds to a coalition, with more (or less) weight for small coalitions than Shapley.
 
     credit   φ_i^t = Σ_{S∌i} p(|S|)·[v_t(S∪i) − v_t(S)],  p(k) = B(k+β, N−k−1+α) / B(α, β)
     score    φ_i = Σ_t φ_i^t
@@ -7,7 +7,7 @@ Paper: Kwon, Zou, "Beta Shapley: a Unified and Noise-reduced Data Valuation Fram
 2022.
 Needs: a utility; no full participation.
 Cost: 2^N evaluations a round.
-Deviations: played on each round's game. The default (16, 1), which all but looks at small coalitions, is the first
+Deviations: played on each round's game. The default (16, 1), which counts almost only small coalitions, is the first
 of the paper's usual choices; (1, 1) is Shapley's value. Only that one's credits add up to the round's gain.
 """
 

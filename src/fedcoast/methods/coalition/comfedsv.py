@@ -1,8 +1,8 @@
-"""ComFedSV: Shapley values of what every coalition would have gained in every round, heard or not.
+"""ComFedSV: Shapley values of what every coalition would have gained in every round, whether it took part or not.
 
     matrix   𝒰_{t,S} = U(θ_S^t) − U(Θ^{t−1}), known where all of S took part in round t
     complete 𝒰̂ = W·H of low rank, nearest to the known entries
-    credit   φ_i^t = the Shapley value of client i in the game 𝒰̂_t, also in rounds it was not heard
+    credit   φ_i^t = the Shapley value of client i in the game 𝒰̂_t, also in rounds it missed
     score    φ_i = Σ_t φ_i^t
 
 Paper: Fan, Fang, Zhou, Pei, Friedlander, Liu, Zhang, "Improving Fairness for Data Valuation in Horizontal Federated
@@ -34,7 +34,7 @@ from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
 from fedcoast.rounds.round import Round
 from fedcoast.rounds.schema import ModelSchema
 
-Row = tuple[tuple[Client, ...], Values]  # who was heard, and what their coalitions gained
+Row = tuple[tuple[Client, ...], Values]  # the clients present, and what their coalitions gained
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ class ComFedSV(GameAssessor[ComFedSVConfig]):
         return {}
 
     def _values(self, game: RoundGame) -> Values:
-        """The round's row of the matrix, over the coalitions of those heard."""
+        """The round's row of the matrix, over the coalitions of the clients present."""
         worths = game.table()
         return np.asarray(worths - worths[0])
 
@@ -99,7 +99,7 @@ class ComFedSV(GameAssessor[ComFedSVConfig]):
         }
 
     def _matrix(self, clients: tuple[Client, ...]) -> Values:
-        """A row a round, a column a coalition but ∅; NaN where not all of it was heard."""
+        """A row for each round, a column for each coalition but ∅; NaN where a member was absent."""
         seats = {client: seat for seat, client in enumerate(clients)}
         matrix = np.full((len(self._rows), 2 ** len(clients) - 1), np.nan)
         for place, (present, gains) in enumerate(self._rows.values()):
@@ -110,8 +110,8 @@ class ComFedSV(GameAssessor[ComFedSVConfig]):
         if unheard.any():
             group = [clients[seat] for seat in members(int(unheard.argmax()) + 1)]
             raise BadRound(
-                f"not everyone was heard: ComFedSV needs a round in which all clients take part, and {group} never"
-                " were in one together. Show such a round, or use fedsv"
+                f"ComFedSV needs a round in which all clients take part; {group} never took part together."
+                " Observe such a round, or use fedsv"
             )
         return matrix
 

@@ -1,4 +1,4 @@
-"""FedSV: a client's Shapley value among those that were heard in a round, zero in rounds it was not, summed up.
+"""FedSV: the sum over rounds of a client's Shapley value among the clients that answered; zero in other rounds.
 
     credit   φ_i^t = Shapley value of client i in the game v_t of the cohort I_t; none for i ∉ I_t
     score    s_i = Σ_t φ_i^t
@@ -8,7 +8,7 @@ Paper: Wang, Rausch, Zhang, Jia, Song, "A Principled Approach to Data Valuation 
 Needs: a utility; made for partial participation.
 Cost: 2^m evaluations a round of m clients, or at most m · `permutations`.
 Deviations: no group testing. Two clients with the same data score apart if they were drawn in different rounds, and
-early rounds dominate: that is FedSV (see `comfedsv`). With everybody present and no sampling it is `shapley`.
+early rounds dominate: that is FedSV (see `comfedsv`). With full participation and no sampling it is `shapley`.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
-"""The game that a round is: its players are the clients that answered, a coalition is worth what its model is.
+"""A round as a cooperative game: the players are the clients that answered, a coalition is worth what its model is.
 
     θ_S = Θ^{t−1} + Σ_{i∈S} w_i·(θ_i^t − Θ^{t−1}) / D,    v_t(S) = U(θ_S),    θ_∅ = Θ^{t−1}
 
-Every method that plays it says in its own file how the worths become credits, and nothing else.
+Each method only defines, in its own file, how these worths become credits.
 """
 
 from abc import abstractmethod
@@ -30,7 +30,7 @@ MOST_PLAYERS = 15
 
 
 class RoundGame:
-    """One round as a game; called with coalitions, it answers what they are worth. `worths` has all answers so far."""
+    """One round as a game: called with coalitions, it returns their worths. `worths` has all needed so far."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class RoundGame:
         return tuple(self.clients[player] for player in members(coalition))
 
     def table(self) -> Values:
-        """What all coalitions are worth."""
+        """The worths of all coalitions."""
         return tabulate(self, self.players)
 
     def generator(self, seed: int) -> np.random.Generator:
@@ -75,13 +75,13 @@ class RoundGame:
         return np.random.default_rng([seed, self.number])
 
     def _key(self, coalition: int) -> tuple[Any, ...]:
-        """All that a coalition's model is made of, within a round: who is in it, and how heavy."""
+        """What determines a coalition's model within a round: its members and their weights."""
         who = tuple((self.clients[player], self._weights[player]) for player in members(coalition))
         return who, divisor(self._weights, coalition, self._denominator)
 
 
 class UtilityAssessor(ConfiguredAssessor[Config]):
-    """What the methods that value coalitions by a utility have in common.
+    """Base of the methods that value coalitions by a utility.
 
     utility  model -> float, larger is better (minus the validation loss, say), or an `Evaluator` to share
     config   the method's options; they can also be given as keywords
@@ -112,14 +112,14 @@ class UtilityAssessor(ConfiguredAssessor[Config]):
         asks_all = self.exhaustive and not self.config.sampled
         if asks_all and count > MOST_PLAYERS and not self.force:
             raise BadSetting(
-                f"{who} {count} clients, and {self.method} asks the utility about all 2^{count} = {2**count:,} of their"
+                f"{who} {count} clients, and {self.method} evaluates all 2^{count} = {2**count:,} of their"
                 f" coalitions; above {MOST_PLAYERS} it does so only with force=True. Sampling needs fewer: tmc-shapley,"
                 " gtg-shapley"
             )
 
 
 class GameAssessor(UtilityAssessor[Config]):
-    """Plays each round as a game by itself; a method says in `_values` what the players are worth."""
+    """Plays each round as a game of its own; `_values` says what the players are worth."""
 
     def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
         game = self._game(fl_round, schema, uploads)

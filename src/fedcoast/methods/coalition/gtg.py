@@ -1,4 +1,4 @@
-"""GTG-Shapley: Shapley values from guided orders of joining, cut short between rounds, within them and when settled.
+"""GTG-Shapley: Shapley values from guided orders of joining, truncated between rounds, within orders and when settled.
 
     between  every client gets 0 in a round with |v(N) − v(∅)| ≤ `round_tol`
     guided   a sweep of N orders: each client comes first once, the others follow at random

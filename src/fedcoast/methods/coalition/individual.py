@@ -1,4 +1,4 @@
-"""Individual: what the global model would be worth, had it followed this client alone.
+"""Individual: what the global model would be worth if it followed this client alone.
 
     credit   φ_i^t = v_t({i}) − v_t(∅)
     score    φ_i = Σ_t φ_i^t
@@ -6,7 +6,7 @@
 Paper: none; a sanity baseline. A method that does not beat it is not worth its cost.
 Needs: a utility; no full participation.
 Cost: N + 1 evaluations a round.
-Deviations: `baseline="none"` is v_t({i}) itself, as the VLDB'24 benchmark has it: the same order, but no zero for
+Deviations: `baseline="none"` is v_t({i}) itself, as in the VLDB'24 benchmark: the same order, but no zero for
 doing nothing.
 """
 

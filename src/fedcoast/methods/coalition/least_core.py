@@ -1,4 +1,4 @@
-"""Least core: the payments with which no coalition of clients would much rather have been heard alone.
+"""Least core: the payments that make the largest objection of any coalition as small as possible.
 
     credit   x of  min e  subject to  Σ_i x_i = v_t(N),  Σ_{i∈S} x_i + e ≥ v_t(S)  for ∅ ≠ S ≠ N,  v_t(∅) taken off;
              among the solutions, the smallest ‖x‖₂

@@ -1,16 +1,16 @@
-"""OR: one Shapley value for the whole training, of models put together afterwards from what each client had sent.
+"""OR: one Shapley value for the whole training, from models rebuilt afterwards from the uploads of each coalition.
 
     replay   θ_S^t = θ_S^{t−1} + Σ_{i∈S∩I_t} w_i·Δ_i^t / Σ_{j∈S∩I_t} w_j,  θ_S^0 = Θ^0
     score    the Shapley value of v(S) = U(θ_S^T) after the last round T
 
 Paper: Song, Tong, Wei, "Profit Allocation for Federated Learning", IEEE Big Data 2019 (OR).
 Needs: a utility; no full participation.
-Cost: 2^N evaluations in all, made when the answer is asked for; one sum of updates for each client, or more (below).
+Cost: 2^N evaluations in all, made when the answer is requested; one sum of updates for each client, or more (below).
 Deviations: exact for any participation and weights, and without a model for each of the 2^N coalitions: the replay
 is linear in the updates, so rounds in which the same clients took part with the same relative weights need one sum
 for each client. Each other mix of participants and weights costs its own sums. Entries that nobody trains are those
-of the members' last round. The replay drifts away from what S would have trained, since updates were made at the
-real Θ; that is OR. The credit of the whole training stands at the last round, and is not final while rounds follow.
+of the members' last round. The replay differs from what S would have trained, since updates were made at the
+real Θ; that is OR. The credit of the whole training is that of the last round, and is not final while rounds follow.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

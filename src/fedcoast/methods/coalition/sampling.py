@@ -1,7 +1,7 @@
-"""Shapley's value from some orders of joining instead of all: each player gets the mean of what it adds when it joins.
+"""Shapley values from sampled orders of joining: each player gets the mean of what it adds when it joins.
 
 Two samplers of the field: TMC stops walking an order when what is left to gain is small (Ghorbani, Zou, ICML 2019);
-GTG also sees to it that everybody comes first equally often, skips games with nothing to share out, and stops when
+GTG also lets every player come first equally often, skips games with nothing to share out, and stops when
 the means have settled (Liu, Chen, Yu, Liu, Cui, ACM TIST 2022). `ask` is as in `games`.
 """
 

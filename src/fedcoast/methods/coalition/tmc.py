@@ -1,12 +1,12 @@
-"""TMC-Shapley: Shapley values from random orders of joining, each walked only while there is something left to gain.
+"""TMC-Shapley: Shapley values from random orders of joining, each evaluated only while something is left to gain.
 
-    order    v(∅) → v(π_1) → v(π_1, π_2) → …; once |v(N) − v(prefix)| < tolerance, whoever is left adds 0
+    order    v(∅) → v(π_1) → v(π_1, π_2) → …; once |v(N) − v(prefix)| < tolerance, the remaining clients add 0
     credit   φ_i^t = mean over the orders of what client i added when it joined
     score    φ_i = Σ_t φ_i^t
 
 Paper: Ghorbani, Zou, "Data Shapley: Equitable Valuation of Data for Machine Learning", ICML 2019.
 Needs: a utility; no full participation.
-Cost: at most N · `permutations` evaluations a round, and never more than 2^N: a coalition is asked about once.
+Cost: at most N · `permutations` evaluations a round, and never more than 2^N: each coalition is evaluated once.
 Deviations: played on each round's game (the paper retrains). A fixed number of orders instead of the paper's rule
 to stop; `permutations=None` is max(30, N·⌊ln N⌉), the VLDB'24 benchmark's number with GTG's minimum. Where there
 are no more orders than that, each is walked once, and with `tolerance=0` the value is exact.

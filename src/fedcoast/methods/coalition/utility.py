@@ -1,4 +1,4 @@
-"""What a model is worth, asked as rarely as possible: each coalition of a round once, several at a time, counted."""
+"""The worth of models, with as few evaluations as possible: each coalition of a round once, in parallel, counted."""
 
 import math
 import threading
@@ -17,8 +17,9 @@ ModelView = Mapping[str, Array]
 class Utility(Protocol):
     """A number for a model, the larger the better: minus the loss, or the accuracy, on validation data.
 
-    A model maps layer names to arrays, in the order of the global model. It is lent for the call: its arrays are
-    overwritten afterwards. A utility that several threads may ask at once says how many in an attribute `workers`.
+    A model maps layer names to arrays, in the order of the global model. It is valid only during the call: its arrays
+    are overwritten afterwards. A utility that several threads may call at once gives their number in an attribute
+    `workers`.
     """
 
     def __call__(self, model: ModelView, /) -> float: ...
@@ -34,13 +35,13 @@ class Differentiable(Protocol):
 
 
 class Evaluator:
-    """A utility behind a cache and a counter, asked by `workers` threads.
+    """A utility behind a cache and a counter, called by `workers` threads.
 
-    Several assessors that are given the same evaluator share what they ask about a round; the worths of one round
-    at a time are kept. `evaluations` is how often the utility was really asked.
+    Assessors with the same evaluator share its evaluations of a round; it keeps the worths of one round at a time.
+    `evaluations` is how often the utility was really called.
 
-    workers   threads that ask at once; as many as the utility's own `workers` says, else one
-    progress  called with `evaluations` after each of them, by whichever thread made it
+    workers   threads that evaluate at once; as many as the utility's own `workers` says, else one
+    progress  called with `evaluations` after each evaluation, from the thread that made it
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Evaluator:
             )
         self.utility = utility
         self.workers: int = getattr(utility, "workers", 1) if workers is None else workers
-        check_count("workers", self.workers, 1, "the threads that ask the utility at once")
+        check_count("workers", self.workers, 1, "the threads that evaluate at once")
         self.progress = progress
         self.evaluations = 0
         self._lock = threading.Lock()

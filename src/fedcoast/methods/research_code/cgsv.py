@@ -1,4 +1,4 @@
-"""CGSV as the public CoAst research code computes it, for whoever reproduces that paper's table: a plain cosine sum.
+"""CGSV as the public CoAst research code computes it, for reproducing that paper's table: a plain cosine sum.
 
     score    Σ_{t≥2} cos(Θ^t − Θ^{t−1}, θ_i^t − Θ^{t−1})
 

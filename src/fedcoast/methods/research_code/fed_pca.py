@@ -1,4 +1,4 @@
-"""Fed-PCA as the public CoAst research code computes it, for whoever reproduces that paper's table, faults and all.
+"""Fed-PCA as the public CoAst research code computes it, for reproducing that paper's table, faults included.
 
     codes    ⌊255·(θ − min θ/(max θ − min θ))⌋ of the client's own parameters, cut to 0 … 255
     bonus    the first 1000 parameters; halves are the first and the second half of the model

@@ -1,4 +1,4 @@
-"""CGSV: a reputation that follows how well a client's update, cut to one length, points where everyone's do.
+"""CGSV: a moving average of the cosine between a client's clipped update and the common update.
 
     update   u_i = Γ·Δ_i / (‖Δ_i‖ + 1e-7),  Δ_i = θ_i^t − Θ^{t−1}
     common   u_N = Σ_i a_i·u_i,  a the data weights in the first round and the reputations later
@@ -11,8 +11,8 @@ Needs: the clients' uploads; no validation data, no full participation. "exact" 
 Cost: O(rounds · clients · parameters), every upload read twice; "exact" holds a round's uploads and values
 2^N coalitions.
 Deviations: it looks, and leaves training as it is (the authors train with u_N and send back sparsified rewards;
-`formulas.similarity.sparsity` and `sparsified` are those). Partial participation is ours: who is absent keeps its
-reputation, those present divide anew what they held together, a newcomer enters with an equal share. The
+their sparsification is not part of this method). Partial participation is ours: an absent client keeps its
+reputation, those present share again what they had together, a newcomer enters with an equal share. The
 score is the last reputation and no sum of credits; the floor hides how far below zero a client is, credits do not.
 """
 

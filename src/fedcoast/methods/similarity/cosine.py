@@ -1,4 +1,4 @@
-"""Plain cosine: how far a client's update points where the whole round's does, summed over the rounds.
+"""Plain cosine: the cosine of a client's update with the update of the round, summed over the rounds.
 
     credit   φ_i^t = cos(Δ_i^t, R^t),  Δ_i^t = θ_i^t − Θ^{t−1}
     R^t      the mean update Σ_j w_j Δ_j^t (`reference="mean"`), or Θ^t − Θ^{t−1} (`reference="movement"`)
@@ -7,7 +7,7 @@
 Paper: none of its own; the simplest of the similarity family (CGSV without normalisation and memory).
 Needs: the clients' uploads; no validation data, no full participation.
 Cost: O(rounds · clients · parameters); "mean" reads every upload twice, and holds one float64 model.
-Deviations: none to have. A zero update, or a round that goes nowhere, is worth 0; one client alone 1.
+Deviations: none. A zero update, or a round that goes nowhere, is worth 0; one client alone 1.
 """
 
 from dataclasses import dataclass

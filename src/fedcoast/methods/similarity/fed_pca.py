@@ -1,4 +1,4 @@
-"""Fed-PCA: how much more a client's quantised update tells about its peers' on the same parameter than on others.
+"""Fed-PCA: how much better a client's quantised update predicts its peers' on the same parameter than on others.
 
     codes    x_i[p] ∈ {0, …, h−1}, the update of parameter p on one scale for all clients of the round
     rule     Δ(a, b) = T(a, b) − T_i(a)·T_j(b) over one half of the parameters, for the tasks of the other half

@@ -1,4 +1,4 @@
-"""FedCE's novelty: how far a client's update points elsewhere than those of the others.
+"""FedCE's novelty: how much a client's update differs in direction from those of the others.
 
     others   O_i = Σ_{j ≠ i} w_j·Δ_j,  w the scores of the round before among those present, alike at first
     credit   φ_i^t = 1 − cos(Δ_i, O_i)
@@ -9,8 +9,9 @@ Contribution Estimation", CVPR 2023 (arXiv 2303.16520), the part in gradient spa
 Needs: the clients' uploads; no validation data, no full participation.
 Cost: O(rounds · clients · parameters); every upload is read twice, one float64 model is held.
 Deviations: FedCE multiplies or adds the error of a model without the client on the client's own validation data, which
-a server does not have; this is the half that needs none. It looks, and leaves training as it is. Whoever sends noise is
-novel: a score here says "different", not "good". Absent clients keep their mean. The score is no sum of credits.
+a server does not have; this is the half that needs none. It looks, and leaves training as it is. A client that sends
+noise is novel: a score here says "different", not "good". Absent clients keep their mean. The score is
+no sum of credits.
 """
 
 from typing import Any

@@ -1,11 +1,11 @@
-"""Update norm: how far a client's upload is from the model it was sent, summed over the rounds.
+"""Update norm: the distance of a client's upload from the model it received, summed over the rounds.
 
     credit   ‖Δ_i^t‖₂,  Δ_i^t = θ_i^t − Θ^{t−1}
 
-Paper: none; a sanity baseline. Large updates are not good updates: what does not beat it says little.
+Paper: none; a sanity baseline. Large updates are not good updates: a method that does not beat it says little.
 Needs: the clients' uploads; no validation data, no full participation.
 Cost: O(rounds · clients · parameters).
-Deviations: none to have. A zero update is worth 0.
+Deviations: none. A zero update is worth 0.
 """
 
 from fedcoast.kernels.directions import chunks, norm

@@ -1,4 +1,4 @@
-"""ShapFed: class by class, how far a client's update of the classifier head points where everyone's does.
+"""ShapFed: the cosine of a client's update of the classifier head with the common one, averaged over the classes.
 
     rows     g_{i,c} = the row of class c of the head's update, weight and bias together
     common   G_c = Σ_i a_i·g_{i,c},  a_i = 1/N at first
@@ -11,7 +11,7 @@ Needs: a classifier, and the uploads of its head; no validation data, no full pa
 Cost: O(rounds · clients · parameters of the head).
 Deviations: it looks, and leaves training as it is (the authors aggregate and personalise by a). Their shares
 γ_i/Σγ turn negative with γ; ours stop at 0, alike if all do. A class that nobody trained is left out. Partial
-participation is ours: who is absent keeps γ, a newcomer counts as the mean of those known. The score is the
+participation is ours: an absent client keeps γ, a newcomer counts as the mean of the others. The score is the
 moving average and no sum of credits.
 """
 

@@ -9,7 +9,7 @@ Neumann Entropy", arXiv 2604.22562, 2026; μ and the normalisation by rank as in
 Needs: a last layer with two or more dimensions; no validation data, no full participation.
 Cost: O(rounds · clients · singular values of the last layer).
 Deviations: it looks, and leaves training as it is (the authors aggregate by the shares). The bias is left out, as in
-their code. An update of rank 0 or 1 is worth 0, where theirs divides by ln 1. Who is absent keeps E. The score is a
+their code. An update of rank 0 or 1 is worth 0, where theirs divides by ln 1. An absent client keeps E. The score is a
 share of moving averages and no sum of credits: a client that uses many directions for noise scores well.
 """
 

@@ -27,7 +27,7 @@ def measure(path: Path, file: Published) -> tuple[int, str]:
 
 
 def matches(path: Path, file: Published) -> bool:
-    """Size first: most files that differ are told apart without reading them."""
+    """Size first: most files that differ are recognised without reading them."""
     if path.name == file.name and path.stat().st_size != file.size:
         return False
     return measure(path, file) == (file.size, file.digest)

@@ -1,4 +1,4 @@
-"""What every dataset is once it is read: four arrays that nobody can change, and the names of the classes."""
+"""What every dataset is once it is read: four read-only arrays, and the names of the classes."""
 
 from dataclasses import dataclass
 from typing import Any

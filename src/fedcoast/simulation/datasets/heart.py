@@ -3,7 +3,7 @@
 The published files come with the package (`heart_disease/README.md` has the attribution). Cleaned as FLamby does
 (Ogier du Terrail et al., NeurIPS 2022): three columns that most hospitals left empty are dropped, then rows with
 anything missing; 303, 261, 46 and 130 patients are left. The kind of chest pain and the resting ECG become 0/1 columns.
-Switzerland is the rare site: nearly everybody there is ill, and its cholesterol was never measured (it is 0).
+Switzerland is the rare site: nearly all its patients are ill, and its cholesterol was never measured (it is 0).
 """
 
 import hashlib
