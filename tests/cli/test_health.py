@@ -14,7 +14,7 @@ from fedcoast.cli import main
 from health import dying, of_before, record
 
 LOSING = (
-    "50% of body was moved by nobody in round 5, and more than 10% of it in each of the last 3 rounds: the model is"
+    "50% of body was moved by no client in round 5, and more than 10% of it in each of the last 3 rounds: the model is"
     " losing capacity, and scores rest on the part that still moves."
 )
 
@@ -65,7 +65,7 @@ def test_checkpoints_are_warned_about_too(tmp_path):
 
 def test_of_a_healthy_run_nothing_is_said(tmp_path):
     done = fedcoast("assess", record(tmp_path / "run", dying([0, 5, 1, 1, 1])))
-    assert "moved by nobody" not in done.out
+    assert "moved by no client" not in done.out
 
 
 def test_json_has_it_beside_the_answer_and_csv_is_as_ever(tmp_path):
@@ -81,7 +81,7 @@ def test_json_has_it_beside_the_answer_and_csv_is_as_ever(tmp_path):
     }
     table = fedcoast("assess", folder, "--csv").out
     assert Assessment.from_csv(table) == Assessment.from_json(text)
-    assert "moved by nobody" not in table
+    assert "moved by no client" not in table
     old = of_before(record(tmp_path / "old", dying([5, 5, 5]), ballot_keep=0.1))
     assert json.loads(fedcoast("assess", old, "--json").out)["health"] is None
 
@@ -98,7 +98,7 @@ def test_the_health_in_an_answer_is_verified_with_it(tmp_path):
 
 def test_a_layer_that_would_drive_the_terminal_is_shown_as_text(tmp_path):
     done = fedcoast("assess", record(tmp_path / "run", dying([0, 4, 5], layer="\x1b[2J[bold]boo[/bold]")))
-    assert r"50% of \x1b[2J[bold]boo[/bold] was moved by nobody in round 3" in done.out
+    assert r"50% of \x1b[2J[bold]boo[/bold] was moved by no client in round 3" in done.out
     assert "\x1b[2J" not in done.out
 
 
@@ -118,4 +118,4 @@ def test_a_simulation_ends_with_the_health_of_its_model(tmp_path):
     )
     assert done.code == 0, done.err
     (line,) = [line for line in done.out.splitlines() if line.startswith("Health: ")]
-    assert "moved by nobody in" in line or "moved by somebody" in line
+    assert "moved by no client in" in line or "moved by somebody" in line

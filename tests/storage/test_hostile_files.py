@@ -91,7 +91,7 @@ def test_a_file_that_is_a_link_a_pipe_or_a_device_is_refused_at_once(run, tmp_pa
         os.mkfifo(run / file)
     else:
         (run / file).symlink_to(real if target == "link" else target)
-    with pytest.raises(BadFile, match=r"symbolic link, which is not followed|is no plain file"):
+    with pytest.raises(BadFile, match=r"symbolic link, which is not followed|is not a plain file"):
         show(CoAst(), replay(run))
 
 
@@ -117,7 +117,7 @@ def test_a_round_folder_that_is_a_link_is_refused_and_found(run, tmp_path):
 
 def test_a_lock_that_is_a_pipe_does_not_hang(tmp_path):
     os.mkfifo(tmp_path / ".lock")
-    with pytest.raises(BadFile, match="is no plain file"), sole_writer(tmp_path):
+    with pytest.raises(BadFile, match="is not a plain file"), sole_writer(tmp_path):
         pass
 
 

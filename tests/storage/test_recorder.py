@@ -325,7 +325,7 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
 
 def test_a_lock_that_cannot_be_made_is_our_own_error(tmp_path):
     (tmp_path / "run" / ".lock").mkdir(parents=True)
-    with pytest.raises(BadFile, match="is no plain file; remove it"):
+    with pytest.raises(BadFile, match="is not a plain file; remove it"):
         Recorder(tmp_path / "run")
 
 

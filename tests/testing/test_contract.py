@@ -352,7 +352,7 @@ def test_who_needs_everybody_may_refuse_only_if_it_says_so():
     check_assessor(NeedsEverybody, needs=("full participation",))
     with pytest.raises(BrokenContract, match="lacks somebody"):
         check_assessor(NeedsEverybody)
-    with pytest.raises(BrokenContract, match="who needs everybody refuses"):
+    with pytest.raises(BrokenContract, match="a method that needs full participation refuses"):
         check_assessor(Lengths, needs=("full participation",))
 
 
