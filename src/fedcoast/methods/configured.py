@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, TypeVar, get_args
 from fedcoast.errors import BadSetting
 from fedcoast.methods.base import Assessor
 from fedcoast.methods.layer_selection import Layers, describe, layers_from_text
+from fedcoast.methods.option_checks import check_momentum
 from fedcoast.methods.options import MethodConfig, option
 from fedcoast.rounds.round import Policy
 
@@ -45,6 +46,20 @@ class LayersConfig(AssessorConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         describe(self.layers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadAverageConfig(LayersConfig):
+    """For methods that follow what the classifier head shows by a moving average."""
+
+    momentum: float = option(
+        0.9, "How much of its average a client keeps from round to round, in [0, 1).", "The paper's μ."
+    )
+    layers: Layers = layers_option("head")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_momentum(self.momentum, "an average")
 
 
 class _Signature:
@@ -93,6 +108,14 @@ class ConfiguredAssessor(Assessor, Generic[Config]):
                 f" got {config!r}"
             )
         return replace(config, **options)
+
+    @property
+    def zero_is_idle(self) -> bool:
+        return self.config.zero_is_idle
+
+    @property
+    def dependence_span(self) -> int:
+        return self.config.dependence_span
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedcoast.errors import BadRound, BadSetting, BadUpload, FedcoastError
+from fedcoast.errors import BadRound, BadSetting, FedcoastError
 from fedcoast.methods.assessment import Assessment
 from fedcoast.methods.base import Assessor
 from fedcoast.rounds.arrays import read
@@ -19,8 +19,6 @@ from fedcoast.testing.altered_rounds import (
     model_bytes,
     reversed_order,
     scaled,
-    with_nan,
-    with_round,
     without_clients,
 )
 from fedcoast.testing.demands import (
@@ -30,11 +28,12 @@ from fedcoast.testing.demands import (
     demand_finite,
     demand_same,
     global_random_state,
-    quiet,
     raises,
     show,
 )
 from fedcoast.testing.refusals import (
+    a_bad_upload_costs_only_its_client,
+    a_round_is_taken_whole_or_not_at_all,
     bad_settings_are_refused,
     methods_that_need_uploads_refuse_ballots,
     rounds_come_in_order,
@@ -241,36 +240,6 @@ def answers_are_finite(make: Make, rounds: Sequence[Round], needs: Collection[st
         except FedcoastError as error:
             raise BrokenContract(f"{case} must have an answer; it raised {type(error).__name__}: {error}") from error
         demand_finite(answer, f"{case}: ")
-
-
-def a_bad_upload_costs_only_its_client(make: Make, rounds: Sequence[Round], needs: Collection[str]) -> None:
-    client, bad = rounds[0].clients[0], rounds[1]
-    if "full participation" in needs:
-        return
-    with quiet():
-        answer = show(make(), with_round(rounds, with_nan(bad, client)))
-    absent = show(make(), with_round(rounds, without_clients(bad, {client})))
-    demand(client in answer.quarantined.get(bad.number, {}), f"{client!r} sent NaN and must be among the quarantined")
-    has_credit = client in answer.credits.get(bad.number, {})
-    demand(not has_credit or make().credits_absent, "a bad upload earns no credit")
-    same = (answer.scores, answer.credits, answer.rounds_scored) == (
-        absent.scores,
-        absent.credits,
-        absent.rounds_scored,
-    )
-    demand(same, f"a bad upload must count as if its client were absent; got {answer.credits}, want {absent.credits}")
-
-
-def a_round_is_taken_whole_or_not_at_all(make: Make, rounds: Sequence[Round], needs: Collection[str]) -> None:
-    assessor, spoiled = make(bad_uploads="raise"), with_nan(rounds[1], rounds[1].clients[-1])
-    assessor.observe(rounds[0])
-    demand(raises(BadUpload, lambda: assessor.observe(spoiled)), 'bad_uploads="raise" must raise a BadUpload')
-    for fl_round in rounds[1:]:
-        assessor.observe(fl_round)
-    whole = show(make(bad_uploads="raise"), rounds)
-    demand_same(
-        assessor.assessment(), whole, "a round that raised must leave nothing behind when it is shown again, mended"
-    )
 
 
 def asking_changes_nothing(make: Make, rounds: Sequence[Round], needs: Collection[str]) -> None:

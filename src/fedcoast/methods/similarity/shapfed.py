@@ -25,10 +25,9 @@ from numpy.typing import NDArray
 from fedcoast.errors import BadSetting, Client
 from fedcoast.kernels.directions import LARGEST, Doubles, row_cosines
 from fedcoast.methods.base import Uploads
-from fedcoast.methods.configured import ConfiguredAssessor, LayersConfig, layers_option
+from fedcoast.methods.configured import ConfiguredAssessor, HeadAverageConfig
 from fedcoast.methods.layer_selection import Layers, choose, describe
 from fedcoast.methods.ledger import Credits
-from fedcoast.methods.option_checks import check_momentum
 from fedcoast.methods.options import option
 from fedcoast.methods.updates import pick
 from fedcoast.rounds.arrays import Array
@@ -40,20 +39,12 @@ Weighting = Literal["reputation", "uniform"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShapFedConfig(LayersConfig):
-    """How fast scores follow, and who counts in the common update."""
+class ShapFedConfig(HeadAverageConfig):
+    """How fast scores follow, and which clients count in the common update."""
 
-    momentum: float = option(
-        0.9, "How much of its score a client keeps from round to round, in [0, 1).", "The paper's μ."
-    )
     weighting: Weighting = option(
         "reputation", "How much a client counts in the common update: by reputation (as the authors do), or uniform."
     )
-    layers: Layers = layers_option("head")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_momentum(self.momentum, "a score")
 
 
 class ShapFed(ConfiguredAssessor[ShapFedConfig]):

@@ -13,7 +13,6 @@ their code. An update of rank 0 or 1 is worth 0, where theirs divides by ln 1. A
 share of moving averages and no sum of credits: a client that uses many directions for noise scores well.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,37 +21,21 @@ from fedcoast.errors import BadSetting, Client
 from fedcoast.kernels.directions import LARGEST
 from fedcoast.kernels.spectra import spectral_entropy
 from fedcoast.methods.base import Uploads
-from fedcoast.methods.configured import ConfiguredAssessor, LayersConfig, layers_option
+from fedcoast.methods.configured import ConfiguredAssessor, HeadAverageConfig
 from fedcoast.methods.layer_selection import Layers, choose, describe
 from fedcoast.methods.ledger import Credits
-from fedcoast.methods.option_checks import check_momentum
-from fedcoast.methods.options import option
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
 from fedcoast.rounds.round import Round
 from fedcoast.rounds.schema import ModelSchema
 
 
-@dataclass(frozen=True, kw_only=True)
-class SpectralFedConfig(LayersConfig):
-    """How fast averages follow, and which layer is looked at."""
-
-    momentum: float = option(
-        0.9, "How much of its average a client keeps from round to round, in [0, 1).", "The paper's μ."
-    )
-    layers: Layers = layers_option("head")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_momentum(self.momentum, "an average")
-
-
-class SpectralFed(ConfiguredAssessor[SpectralFedConfig]):
-    """The share of a client's smoothed entropy, all of them together 1. Options are those of `SpectralFedConfig`."""
+class SpectralFed(ConfiguredAssessor[HeadAverageConfig]):
+    """The share of a client's smoothed entropy, all of them together 1. Options are those of `HeadAverageConfig`."""
 
     method = "spectralfed"
 
-    def __init__(self, config: SpectralFedConfig | None = None, **options: Any) -> None:
+    def __init__(self, config: HeadAverageConfig | None = None, **options: Any) -> None:
         super().__init__(config, **options)
         self._entropy: dict[Client, float] = {}
 

@@ -15,7 +15,6 @@ first round and P = 1. The score is a state and no sum of credits; the credit of
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,11 +23,9 @@ from fedcoast.errors import BadSetting, Client
 from fedcoast.kernels.directions import LARGEST, Doubles, row_cosines
 from fedcoast.kernels.spectra import fuse, spectral_entropy
 from fedcoast.methods.base import Uploads
-from fedcoast.methods.configured import ConfiguredAssessor, LayersConfig, layers_option
+from fedcoast.methods.configured import ConfiguredAssessor, HeadAverageConfig
 from fedcoast.methods.layer_selection import Layers, choose, describe
 from fedcoast.methods.ledger import Credits
-from fedcoast.methods.option_checks import check_momentum
-from fedcoast.methods.options import option
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
 from fedcoast.rounds.round import Round
@@ -41,26 +38,12 @@ RANK_MEMORY, LEAST_NOISE = 0.9, 1e-3
 FilterState = tuple[float, float, float, float]  # entropy, alignment, x, P
 
 
-@dataclass(frozen=True, kw_only=True)
-class SpectralFuseConfig(LayersConfig):
-    """How fast averages follow, and which layers are the head."""
-
-    momentum: float = option(
-        0.9, "How much of its average a client keeps from round to round, in [0, 1).", "The paper's μ."
-    )
-    layers: Layers = layers_option("head")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_momentum(self.momentum, "an average")
-
-
-class SpectralFuse(ConfiguredAssessor[SpectralFuseConfig]):
-    """The state of the filter, about 1 together. Options are those of `SpectralFuseConfig`."""
+class SpectralFuse(ConfiguredAssessor[HeadAverageConfig]):
+    """The state of the filter, about 1 together. Options are those of `HeadAverageConfig`."""
 
     method = "spectralfuse"
 
-    def __init__(self, config: SpectralFuseConfig | None = None, **options: Any) -> None:
+    def __init__(self, config: HeadAverageConfig | None = None, **options: Any) -> None:
         super().__init__(config, **options)
         self._states: dict[Client, FilterState] = {}
         self._agreement = (0.0, 0.0)
