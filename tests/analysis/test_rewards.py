@@ -183,7 +183,7 @@ def test_what_is_no_budget_is_refused(budget):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"rule": "lottery"}, "rule must be 'proportional', 'softmax' or 'rank'; got 'lottery'"),
         ({"by": "size"}, "by must be 'total', 'mean' or 'adjusted-mean'"),
@@ -197,8 +197,8 @@ def test_what_is_no_budget_is_refused(budget):
         ({"cap": float("nan")}, "cap must lie between 0 and 1"),
     ],
 )
-def test_options_that_mean_nothing_are_refused(options, said):
-    with pytest.raises(BadSetting, match=said):
+def test_options_that_mean_nothing_are_refused(options, message):
+    with pytest.raises(BadSetting, match=message):
         forced(ALL, **options)
 
 
@@ -287,13 +287,13 @@ def test_names_in_a_saved_answer_keep_their_line_ends(tmp_path, form):
 
 
 def test_the_command_refuses_what_the_function_refuses(run, tmp_path):
-    for options, said in (
+    for options, message in (
         (("--budget", "1.001"), "two decimals"),
         ((), "they need 15 scored rounds"),
     ):
         done = asked(run, *options)
         assert isinstance(done.exception, BadSetting)
-        assert said in str(done.exception)
+        assert message in str(done.exception)
     (tmp_path / "noise").write_bytes(b"\xff\xfe\x00")
     assert isinstance(asked(tmp_path / "noise").exception, BadFile)
 

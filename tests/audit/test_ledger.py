@@ -59,9 +59,9 @@ def test_a_credit_that_was_changed_is_found_by_the_chain(tmp_path):
 def test_a_credit_that_was_forged_with_its_link_is_found_because_it_does_not_follow(tmp_path):
     record(tmp_path / "run")
     path = tmp_path / "run" / "rounds" / "0000000005" / "credits.json"
-    held = json.loads(path.read_text())
-    held["credits"][0][1][1][1] += 1000
-    path.write_text(json.dumps(held))
+    content = json.loads(path.read_text())
+    content["credits"][0][1][1][1] += 1000
+    path.write_text(json.dumps(content))
     relinked(tmp_path / "run", 5)
     (finding,) = verify(tmp_path / "run").findings
     assert finding.file == "rounds/*/credits.json"

@@ -27,8 +27,8 @@ CLIENTS = ("ann", SCRIPT, RIGHT_TO_LEFT, "dan")
 
 @pytest.fixture
 def port():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return taken.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
 
 
 @contextlib.contextmanager

@@ -96,12 +96,12 @@ def test_presets_are_ours_the_papers_and_the_codes(run):
 
 
 def test_the_past_can_be_left_in(run):
-    said = json.loads(within("assess", run, "--past-weight", "0", "--layers", "all", "--json").stdout)
-    assert said == json.loads(within("assess", run, "--preset", "votes", "--json").stdout)
+    expected = json.loads(within("assess", run, "--past-weight", "0", "--layers", "all", "--json").stdout)
+    assert expected == json.loads(within("assess", run, "--preset", "votes", "--json").stdout)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "expected"),
     [
         (["assess", "nowhere"], 3, "nowhere is not a folder"),
         (["assess", "RUN", "--keep", "10"], 3, "did you mean 0.10?"),
@@ -118,10 +118,10 @@ def test_the_past_can_be_left_in(run):
         (["lab", "samples", "--dataset", "digits", "--out", "x.gif"], 3, "written as PNG"),
     ],
 )
-def test_exit_codes_mean_something(run, tmp_path, arguments, code, said):
+def test_exit_codes_mean_something(run, tmp_path, arguments, code, expected):
     done = within(*(run if argument == "RUN" else argument for argument in arguments))
     assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
-    assert said in done.stderr
+    assert expected in done.stderr
 
 
 def test_too_few_rounds_are_said_in_words(run):

@@ -73,8 +73,8 @@ def test_the_health_in_an_answer_is_verified_with_it(tmp_path):
     folder, answer = record(tmp_path / "run", dying([0, 0, 3, 4, 5])), tmp_path / "answer.json"
     answer.write_text(fedcoast("assess", folder, "--json").stdout)
     assert verify(folder, [answer]).agrees
-    said = json.loads(answer.read_text())
-    answer.write_text(json.dumps({**said, "health": {**said["health"], "warning": None}}))
+    expected = json.loads(answer.read_text())
+    answer.write_text(json.dumps({**expected, "health": {**expected["health"], "warning": None}}))
     (finding,) = verify(folder, [answer]).findings
     assert finding.what.startswith("says of the model's health")
 

@@ -211,8 +211,8 @@ def votes_of(layers, rounds=DEEP):
     """How many votes a client has: all parameters of the layers that count."""
     assessor = CoAst.votes(keep=1, layers=layers, signal="update", reference="movement", ulp_tolerance=0)
     show(assessor, rounds)
-    (held, *_) = assessor._waiting
-    return int(sizes(held.signals["ann"], held.plane_layout).sum())
+    (pending, *_) = assessor._waiting
+    return int(sizes(pending.signals["ann"], pending.plane_layout).sum())
 
 
 @pytest.mark.parametrize(("layers", "size"), [
@@ -254,11 +254,11 @@ def test_the_head_is_the_last_matrix_and_what_follows_it_whatever_order_later_ro
     )
 
 
-@pytest.mark.parametrize(("layers", "said"), [
+@pytest.mark.parametrize(("layers", "message"), [
     ("all", "all"), (["a.*", "b"], ["a.*", "b"]), (("a",), ["a"]), (str.islower, "function str.islower"),
 ])  # fmt: skip
-def test_the_choice_of_layers_is_said_in_the_settings(layers, said):
-    assert CoAst.votes(layers=layers).settings["layers"] == said
+def test_the_choice_of_layers_is_said_in_the_settings(layers, message):
+    assert CoAst.votes(layers=layers).settings["layers"] == message
 
 
 def test_a_nameless_function_is_said_as_well_as_can_be():
@@ -318,8 +318,8 @@ def test_statistics_of_normalisation_layers_never_vote():
 def votes_of_network(rounds):
     assessor = CoAst.votes(keep=1, signal="update")
     assessor.observe(rounds[0])
-    (held,) = assessor._waiting
-    return sum(held.plane_layout.sizes)
+    (pending,) = assessor._waiting
+    return sum(pending.plane_layout.sizes)
 
 
 def test_entries_named_as_buffers_never_vote():
@@ -420,8 +420,8 @@ def test_a_client_whose_every_upload_was_bad_is_still_listed(caplog):
 
 
 def test_a_round_that_says_who_was_left_out_is_believed():
-    told = replace(DEEP[0], quarantined={"bob": "timed out", "zoe": "no signature"})
-    assessment = show(CoAst.votes(horizon=1), [told, *DEEP[1:]])
+    reported = replace(DEEP[0], quarantined={"bob": "timed out", "zoe": "no signature"})
+    assessment = show(CoAst.votes(horizon=1), [reported, *DEEP[1:]])
     assert assessment.quarantined == {1: {"bob": "timed out", "zoe": "no signature"}}
     assert "bob" not in assessment.credits[1]
     assert assessment.scores["zoe"] == 0

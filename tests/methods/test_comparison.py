@@ -50,9 +50,9 @@ def test_the_rounds_are_drunk_once():
             drawn.append(fl_round.number)
             yield fl_round
 
-    told = []
-    compare(rounds(), {"a": Cosine(), "b": Norm()}, on_round=lambda fl_round: told.append(fl_round.number))
-    assert drawn == told == [1, 2, 3, 4, 5, 6]
+    calls = []
+    compare(rounds(), {"a": Cosine(), "b": Norm()}, on_round=lambda fl_round: calls.append(fl_round.number))
+    assert drawn == calls == [1, 2, 3, 4, 5, 6]
 
 
 def test_who_fails_is_dropped_with_the_reason_and_the_others_go_on():

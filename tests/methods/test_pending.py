@@ -36,9 +36,11 @@ def test_where_rounds_are_held_makes_no_difference(tmp_path_factory, rounds, set
     folder = tmp_path_factory.mktemp("spill")
     spilling = CoAst(**settings, spill_dir=folder, memory_limit=memory)
     assert show(spilling, rounds) == show(CoAst(**settings), rounds)
-    held = min(len(rounds), settings["horizon"]) + (settings["past_weight"] > 0 and settings["reference"] == "movement")
-    assert memory is None or len(files(folder)) <= held
-    assert memory is not None or len(files(folder)) == held
+    pending_round = min(len(rounds), settings["horizon"]) + (
+        settings["past_weight"] > 0 and settings["reference"] == "movement"
+    )
+    assert memory is None or len(files(folder)) <= pending_round
+    assert memory is not None or len(files(folder)) == pending_round
 
 
 def test_how_many_threads_there_are_makes_no_difference(monkeypatch):
@@ -78,7 +80,7 @@ def test_what_is_held_in_memory_stays_within_the_budget(tmp_path):
         assessor, most = CoAst(spill_dir=tmp_path, memory_limit="1KB", horizon=4, **settings), 0
         for fl_round in ROUNDS:
             assessor.observe(fl_round)
-            in_memory = [held.in_memory for held in assessor._in_store]
+            in_memory = [pending_round.in_memory for pending_round in assessor._in_store]
             most = max(most, sum(in_memory))
             assert len(files(tmp_path)) == in_memory.count(0)
         assert 0 < most <= 1000

@@ -95,9 +95,9 @@ def test_a_utility_says_how_many_threads_it_bears():
 
 
 def test_progress_is_told_after_each_evaluation():
-    told = []
-    show(Shapley(Evaluator(norm, workers=2, progress=told.append)), federation(rounds=2))
-    assert told == list(range(1, 17))
+    calls = []
+    show(Shapley(Evaluator(norm, workers=2, progress=calls.append)), federation(rounds=2))
+    assert calls == list(range(1, 17))
 
 
 @pytest.mark.parametrize("workers", [1, 3])

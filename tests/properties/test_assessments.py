@@ -201,27 +201,27 @@ def test_nothing_that_is_shown_is_changed(rounds, settings):
 @given(seeds, options())
 def test_memory_does_not_grow_with_the_rounds_once_the_horizon_is_full(seed, settings):
     assessor = CoAst(**settings)
-    held = []
+    sizes = []
     for fl_round in federation(seed=seed, rounds=12):
         assessor.observe(fl_round)
-        held.append(sum(array.nbytes for array in assessor._state()[1].values()))
+        sizes.append(sum(array.nbytes for array in assessor._state()[1].values()))
     full = settings["horizon"] - 1
-    assert held[0] > 0
+    assert sizes[0] > 0
     if settings["past_weight"] == 0:
-        assert held[full] == settings["horizon"] * held[0]
-        assert set(held[full:]) == {held[full]}
-    assert set(held[2 * full + 1 :]) == {held[-1]}  # every round that is held then knows its past
+        assert sizes[full] == settings["horizon"] * sizes[0]
+        assert set(sizes[full:]) == {sizes[full]}
+    assert set(sizes[2 * full + 1 :]) == {sizes[-1]}  # every round that is held then knows its past
 
 
 @steady
 @given(federations(), options())
 def test_asking_for_the_answer_changes_nothing(rounds, settings):
-    asked, silent = CoAst(**settings), CoAst(**settings)
+    questioned, silent = CoAst(**settings), CoAst(**settings)
     for fl_round in rounds:
-        asked.observe(fl_round)
-        answer = asked.assessment()
+        questioned.observe(fl_round)
+        answer = questioned.assessment()
         for of_round in answer.credits.values():
             of_round.clear()
         answer.scores.clear()
         silent.observe(fl_round)
-    same(asked.assessment(), silent.assessment())
+    same(questioned.assessment(), silent.assessment())

@@ -166,12 +166,12 @@ def test_only_this_machine_by_its_own_name_is_answered(tmp_path):
 
 
 def test_the_address_that_is_told_opens_the_page_whatever_the_token(tmp_path):
-    told, token = [], "a+b&c=d%41#/?[e] fgh"
+    calls, token = [], "a+b&c=d%41#/?[e] fgh"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(uvicorn.Server, "run", lambda self, sockets: None)
-        live.serve(RunFollower(tmp_path / "run"), port=0, token=token, ready=told.append)
+        live.serve(RunFollower(tmp_path / "run"), port=0, token=token, ready=calls.append)
     with served(tmp_path / "run", token) as port:
-        assert get(port, "/" + told[0].rpartition("/")[2])[0].status == 303
+        assert get(port, "/" + calls[0].rpartition("/")[2])[0].status == 303
 
 
 def test_every_request_must_bring_the_token(tmp_path):

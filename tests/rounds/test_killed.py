@@ -38,14 +38,14 @@ class Children:
         """Start a child on a folder, kill it some time after its first report (or its start); all it reported."""
         word, child = self._tell(folder).split()
         assert word == "child"
-        said = [self._hear()] if after_first else []
+        message = [self._hear()] if after_first else []
         time.sleep(seconds)
         os.kill(int(child), signal.SIGKILL)
-        said.append(self._tell("bury"))
-        while said[-1] != "gone":
-            said.append(self._hear())
-        assert "failed" not in said
-        return said[:-1]
+        message.append(self._tell("bury"))
+        while message[-1] != "gone":
+            message.append(self._hear())
+        assert "failed" not in message
+        return message[:-1]
 
     def _tell(self, line):
         self._server.stdin.write(f"{line}\n")

@@ -238,12 +238,12 @@ def test_a_start_of_three_hundred_digits_is_refused(run):
 
 def test_a_mapped_file_that_was_cut_off_is_an_error_and_not_the_end_of_the_process(run):
     (first, *_) = replay(run)
-    held = first.start["hidden.weight"] if "hidden.weight" in first.start else next(iter(first.start.values()))
+    array = first.start["hidden.weight"] if "hidden.weight" in first.start else next(iter(first.start.values()))
     file = run / "rounds" / "0000000001" / "start.safetensors"
     os.truncate(file, 100)
     with pytest.raises(BadRound, match="was cut off or replaced meanwhile"):
         first.read_start(first.schema())
-    assert held is not None
+    assert array is not None
     assert mmap.PAGESIZE > 100
 
 

@@ -116,14 +116,14 @@ def test_the_bytes_really_sent_are_reported_and_about_a_sixteenth():
         node.mods = (lambda m, c, n, mod=mod: sent.append(mod(m, c, n)) or sent[-1],)
         node.train = train_
     result, _ = train(grid, model, rounds=1, keep=0.1)
-    told = result.train_metrics_clientapp[1]
+    metrics = result.train_metrics_clientapp[1]
     on_the_wire = sum(message_bytes(reply) for reply in sent)
     assert len(sent) == 4
-    assert told["fedcoast/upload-bytes"] == pytest.approx(on_the_wire, rel=0.01)
-    assert 15.5 < told["fedcoast/upload-bytes-whole"] / told["fedcoast/upload-bytes"] < 16.1
+    assert metrics["fedcoast/upload-bytes"] == pytest.approx(on_the_wire, rel=0.01)
+    assert 15.5 < metrics["fedcoast/upload-bytes-whole"] / metrics["fedcoast/upload-bytes"] < 16.1
     whole, _ = train(federation(), model, rounds=1, keep=0.1)
-    told = whole.train_metrics_clientapp[1]
-    assert told["fedcoast/upload-bytes"] == pytest.approx(told["fedcoast/upload-bytes-whole"], rel=0.001)
+    metrics = whole.train_metrics_clientapp[1]
+    assert metrics["fedcoast/upload-bytes"] == pytest.approx(metrics["fedcoast/upload-bytes-whole"], rel=0.001)
 
 
 def test_a_server_that_did_not_ask_for_votes_gets_models():
@@ -408,8 +408,8 @@ def test_votes_of_another_share_than_requested_cost_their_client_alone(upload, h
         strategy.start(grid, record(small_model()), num_rounds=2)
         unobserved = strategy.unobserved
     else:
-        TernaryFedAvg(keep=KEEP).start(tap := watch(grid, coast, probe), record(small_model()), num_rounds=2)
-        unobserved = tap.unobserved
+        TernaryFedAvg(keep=KEEP).start(observed_grid := watch(grid, coast, probe), record(small_model()), num_rounds=2)
+        unobserved = observed_grid.unobserved
     assert unobserved == {}
     assert [fl_round.ballot_keep for fl_round in probe.rounds] == [None if upload is federation else KEEP] * 2
     assert list(coast.assessment().quarantined[1]) == ["partition-0"]
@@ -418,14 +418,14 @@ def test_votes_of_another_share_than_requested_cost_their_client_alone(upload, h
 
 def test_a_server_that_requests_different_shares_is_reported():
     grid, probe = voting(federation()), Probe()
-    tap = watch(grid, probe)
+    observed_grid = watch(grid, probe)
     for place, node in enumerate(grid.nodes):
         config = {"fedcoast-keep": 0.1 * (1 + place), "fedcoast-step": 0.02, "fedcoast-buffers": []}
-        tap.push_messages([ask(node, record(small_model()), config=config)])
-    tap.pull_messages([f"message-{place}" for place in range(4)])
-    tap.finish(record(small_model()))
+        observed_grid.push_messages([ask(node, record(small_model()), config=config)])
+    observed_grid.pull_messages([f"message-{place}" for place in range(4)])
+    observed_grid.finish(record(small_model()))
     assert probe.rounds == []
-    assert "the server requested votes of different shares (0.1, 0.2, " in tap.unobserved[1]["everyone"]
+    assert "the server requested votes of different shares (0.1, 0.2, " in observed_grid.unobserved[1]["everyone"]
 
 
 def test_nobody_usable_keeps_the_old_model():

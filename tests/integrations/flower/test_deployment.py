@@ -82,12 +82,12 @@ def test_training_is_the_same_array_for_array(outcome):
 
 
 def test_scores_are_those_of_a_replay_of_the_recording(outcome):
-    said = Assessment.from_json((outcome / "observed" / "assessment.json").read_text())
+    recorded = Assessment.from_json((outcome / "observed" / "assessment.json").read_text())
     again = CoAst(horizon=2)
     for fl_round in replay(outcome / "observed" / "run"):
         again.observe(fl_round)
-    assert again.assessment() == said
-    assert any(said.scores.values())
+    assert again.assessment() == recorded
+    assert any(recorded.scores.values())
 
 
 def test_the_restarted_node_is_one_client_and_the_failing_one_was_absent(outcome):
@@ -108,7 +108,7 @@ def test_the_restarted_node_is_one_client_and_the_failing_one_was_absent(outcome
 
 
 def test_the_recording_is_what_the_server_had(outcome):
-    held = list(models(outcome / "observed"))
+    content = list(models(outcome / "observed"))
     for fl_round in replay(outcome / "observed" / "run"):
-        for name, array in held[fl_round.number].items():
+        for name, array in content[fl_round.number].items():
             np.testing.assert_array_equal(fl_round.end[name], array)

@@ -116,23 +116,23 @@ def test_a_strategy_that_keeps_the_old_model_ends_the_round_where_it_began():
 def test_scores_are_in_the_metrics_of_every_round_and_in_the_result_and_survive_json():
     coast = CoAst(keep=0.3, horizon=2)
     _, result = run(coast, rounds=5)
-    told = result.train_metrics_clientapp
-    assert [told[n]["fedcoast/coast/pending"] for n in range(1, 6)] == [[1], [1, 2], [2, 3], [3, 4], [4, 5]]
-    assert told[1]["fedcoast/coast/score/partition-3"] == 0
-    assert told[1]["fedcoast/coast/rounds/partition-3"] == 0
+    metrics = result.train_metrics_clientapp
+    assert [metrics[n]["fedcoast/coast/pending"] for n in range(1, 6)] == [[1], [1, 2], [2, 3], [3, 4], [4, 5]]
+    assert metrics[1]["fedcoast/coast/score/partition-3"] == 0
+    assert metrics[1]["fedcoast/coast/rounds/partition-3"] == 0
     final = coast.assessment()
     for client in final.clients:
-        assert told[5][f"fedcoast/coast/score/{client}"] == final.scores[client]
-        assert told[5][f"fedcoast/coast/rounds/{client}"] == 3
-    assert json.loads(json.dumps(dict(told[5]), allow_nan=False)) == dict(told[5])
-    assert json.loads(json.dumps(dict(told[5])))["fedcoast/observed"] == 1
+        assert metrics[5][f"fedcoast/coast/score/{client}"] == final.scores[client]
+        assert metrics[5][f"fedcoast/coast/rounds/{client}"] == 3
+    assert json.loads(json.dumps(dict(metrics[5]), allow_nan=False)) == dict(metrics[5])
+    assert json.loads(json.dumps(dict(metrics[5])))["fedcoast/observed"] == 1
 
 
 def test_two_assessors_of_one_method_are_told_apart():
     _, result = run(CoAst(keep=0.1, horizon=1), CoAst(keep=0.5, horizon=1), rounds=3)
-    told = result.train_metrics_clientapp[3]
-    assert "fedcoast/coast/score/partition-0" in told
-    assert "fedcoast/coast#2/score/partition-0" in told
+    metrics = result.train_metrics_clientapp[3]
+    assert "fedcoast/coast/score/partition-0" in metrics
+    assert "fedcoast/coast#2/score/partition-0" in metrics
 
 
 def test_a_method_that_cannot_answer_yet_costs_the_others_nothing_and_is_told_once(caplog):
@@ -145,11 +145,11 @@ def test_a_method_that_cannot_answer_yet_costs_the_others_nothing_and_is_told_on
     grid = federation()  # of which two are together in round 4 only
     grid.nodes[OSLO].train, grid.nodes[ROME].train = answers_in(1, 3, 4), answers_in(2, 4)
     _, result = run(CoAst(horizon=1), ComFedSV(utility), grid=grid)
-    told = result.train_metrics_clientapp
+    metrics = result.train_metrics_clientapp
     for number in range(1, 5):
-        assert "fedcoast/coast/score/partition-0" in told[number]
-    assert ["fedcoast/comfedsv/score/partition-0" in told[n] for n in range(1, 5)] == [True, False, False, True]
-    assert told[3]["fedcoast/observed"] == 1
+        assert "fedcoast/coast/score/partition-0" in metrics[number]
+    assert ["fedcoast/comfedsv/score/partition-0" in metrics[n] for n in range(1, 5)] == [True, False, False, True]
+    assert metrics[3]["fedcoast/observed"] == 1
     assert caplog.text.count("comfedsv has no answer: ComFedSV needs a round") == 1
 
 
@@ -288,8 +288,12 @@ def test_who_answered_was_absent_or_was_left_out_is_told():
     grid.nodes[OSLO].metadata["partition-id"] = 0  # a double
     grid.nodes[ROME].train = lambda model, number: None
     _, result = run(CoAst(), grid=grid, rounds=1)
-    told = result.train_metrics_clientapp[1]
-    assert (told["fedcoast/answered"], told["fedcoast/absent"], told["fedcoast/coast/quarantined"]) == (3, 1, 1)
+    metrics = result.train_metrics_clientapp[1]
+    assert (metrics["fedcoast/answered"], metrics["fedcoast/absent"], metrics["fedcoast/coast/quarantined"]) == (
+        3,
+        1,
+        1,
+    )
 
 
 def test_aggregation_without_configuration_is_said_and_does_not_stop():

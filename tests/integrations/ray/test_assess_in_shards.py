@@ -122,8 +122,8 @@ def test_a_quarantine_that_comes_to_light_is_logged_once(tmp_path, caplog):
     spoil(run, 4, 2, not_finite("hidden.bias"))
     with caplog.at_level(logging.WARNING, "fedcoast"):
         assess_in_shards(run, CoAst(), 4, lambda tasks: map(quietly, enumerate(tasks)))
-    (said,) = [record.message for record in caplog.records]
-    assert said.startswith("quarantined for this round: client 'bob': round 4, layer 'hidden.bias' must be finite")
+    (message,) = [record.message for record in caplog.records]
+    assert message.startswith("quarantined for this round: client 'bob': round 4, layer 'hidden.bias' must be finite")
 
 
 def quietly(numbered):

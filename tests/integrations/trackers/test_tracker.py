@@ -71,10 +71,10 @@ def test_trackers_can_be_stacked():
 def test_a_tracker_that_fails_says_so_once_and_assessing_goes_on(caplog, fails_in):
     tracker = Notebook(coast(), fails_in=fails_in)
     assert show(tracker, rounds()) == show(coast(), rounds())
-    said = [record.message for record in caplog.records if "stopped logging" in record.message]
-    assert len(said) == 1
+    message = [record.message for record in caplog.records if "stopped logging" in record.message]
+    assert len(message) == 1
     assert tracker.failure.startswith(("OSError", "ConnectionError"))
-    assert tracker.failure in said[0]
+    assert tracker.failure in message[0]
     assert tracker.tries == (0 if fails_in == "open" else fails_in)
     tracker.close()
     assert tracker.ended == (0 if fails_in == "open" else 1)
