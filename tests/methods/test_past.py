@@ -68,10 +68,10 @@ def test_a_server_that_reuses_its_memory_changes_no_past():
     memory = {name: np.empty_like(array) for name, array in rounds[0].start.items()}
     again = {name: np.empty_like(array) for name, array in rounds[0].start.items()}
     assessor = CoAst()
-    for fl_round in rounds:
+    for round in rounds:
         for name in memory:
-            memory[name][...], again[name][...] = fl_round.start[name], fl_round.end[name]
-        assessor.observe(Round(fl_round.number, start=memory, local=fl_round.local, end=again))
+            memory[name][...], again[name][...] = round.start[name], round.end[name]
+        assessor.observe(Round(round.number, start=memory, local=round.local, end=again))
     assert assessor.assessment() == show(CoAst(), rounds)
 
 

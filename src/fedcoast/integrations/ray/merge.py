@@ -45,9 +45,9 @@ def merge(assessor: CoAst, numbers: Sequence[int], parts: Sequence[ShardCredits]
         for number, totals_of_round in part.agreement.items():
             agreement.setdefault(number, []).append(totals_of_round)
     answered = {number: clients for part in parts for number, clients in part.answered.items()}
-    reasons_by_round = {number: reasons for part in parts for number, reasons in part.known.items()}
+    known = {number: reasons for part in parts for number, reasons in part.known.items()}
     for number in numbers:
-        out = {**reasons_by_round[number], **found.get(number, {})}
+        out = {**known[number], **found.get(number, {})}
         total = {number: _credits(agreement[number], out, weight)} if number in agreement else {}
         ledger.enter(number, answered[number], out, total, _unchanged(parts, number, out))
     counted = assessor.config.counted(tuple(ledger.credits))

@@ -28,27 +28,27 @@ class ShardTask:
     """Of CoAst; the shard decides which layers and rounds count."""
     shard: Shard
     out: Mapping[int, Mapping[Client, str]] = field(default_factory=dict)
-    """Clients whose uploads are known to be bad in another shard, with reasons."""
+    """Whose uploads are known to be bad in another shard."""
 
 
 @dataclass(frozen=True)
 class ShardCredits:
-    """What a shard adds to the answer, by round."""
+    """What a shard gives to the answer, by round."""
 
     agreement: dict[int, Totals]
-    """Whole numbers, so that the split of the run does not matter."""
+    """Whole numbers, so that it does not matter how the run was split."""
     answered: dict[int, tuple[Client, ...]]
     known: Reasons
-    """Clients that were left out before the round was observed."""
+    """Who was left out before the round was shown."""
     found: Reasons
-    """Clients whose upload is bad in one of the shard's layers."""
+    """Whose upload is bad in one of the shard's layers."""
     unchanged: dict[int, tuple[Client, ...]]
-    """Clients that returned the shard's layers unchanged."""
+    """Who returned the shard's layers as they were sent."""
 
 
 @dataclass(frozen=True)
 class ShardFailure:
-    """Why a shard cannot be scored, and the round that showed it."""
+    """Why a shard cannot be scored, and at which round that came out."""
 
     number: int
     error: FedcoastError
@@ -63,17 +63,17 @@ def score_shard(task: ShardTask) -> ShardCredits | ShardFailure:
     try:
         for fl_round in _rounds(task.run, shard.shown):
             number = fl_round.number
-            part = fl_round.part(task.schema, shard.layers)
-            if assessor.last_round is None and (change := ModelSchema(shard.entries).differs(part.schema())):
+            shown = fl_round.part(task.schema, shard.layers)
+            if assessor.last_round is None and (change := ModelSchema(shard.entries).differs(shown.schema())):
                 raise BadRound(f"round {number}: the model changed its layers: {change}; start a new assessor")
             if number in shard.rounds:
                 answered[number], known[number] = fl_round.clients, dict(fl_round.quarantined)
             if number in shard.rounds or assessor.config.reference == "votes":
                 out = {**task.out.get(number, {}), **fl_round.quarantined}
-                assessor.observe(replace(part, quarantined=out))
+                assessor.observe(replace(shown, quarantined=out))
             else:  # of other rounds only the global model counts, and nobody's upload needs to be read
                 nobody = dict.fromkeys((*fl_round.clients, *fl_round.quarantined), "belongs to another shard")
-                assessor.observe(replace(part, local={}, quarantined=nobody))
+                assessor.observe(replace(shown, local={}, quarantined=nobody))
             agreement |= {valued.number: valued.totals() for valued in assessor.finalized}
     except FedcoastError as error:
         return ShardFailure(number, error)
@@ -88,8 +88,8 @@ def score_shard(task: ShardTask) -> ShardCredits | ShardFailure:
     )
 
 
-def _others(reasons: Mapping[Client, str], *others: Mapping[Client, str]) -> dict[Client, str]:
-    return {client: why for client, why in reasons.items() if not any(client in names for names in others)}
+def _others(reasons: Mapping[Client, str], *known: Mapping[Client, str]) -> dict[Client, str]:
+    return {client: why for client, why in reasons.items() if not any(client in names for names in known)}
 
 
 def _rounds(run: Path, numbers: tuple[int, ...]) -> Iterator[Round]:

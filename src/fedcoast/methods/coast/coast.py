@@ -121,18 +121,18 @@ class CoAst(Assessor):
         ballots = None if self._extractor is None else self._extractor.ballots
         return (0, 0) if ballots is None else (ballots.missed, ballots.cast_layers)
 
-    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
         chosen = choose(self.config.layers, schema)
         if self._schema is None and self.config.layers == "first+head" and not schema.ordered:
             _log.warning("The layers of this model have no order, so first and head are unknown: all layers count")
-        if fl_round.ballot_keep is not None:
-            self._check_ballots_suffice(fl_round, chosen)
+        if round.ballot_keep is not None:
+            self._check_ballots_suffice(round, chosen)
         layout = PlaneLayout(tuple(entry.size for entry in chosen))
-        start = [arithmetic(array) for array in _pick(fl_round.read_start(schema), chosen)]
-        end = [arithmetic(array) for array in _pick(fl_round.read_end(schema), chosen)]
+        start = [arithmetic(array) for array in _pick(round.read_start(schema), chosen)]
+        end = [arithmetic(array) for array in _pick(round.read_end(schema), chosen)]
         by_votes = self.config.reference == "votes"
-        reference = [tally(layout.words, len(fl_round.clients))] if by_votes else end
-        with self._store.writer(fl_round.number, layout, len(fl_round.clients), reference, self._in_store) as writer:
+        reference = [tally(layout.words, len(round.clients))] if by_votes else end
+        with self._store.writer(round.number, layout, len(round.clients), reference, self._in_store) as writer:
             newest = self._signals(writer, start, reference, chosen, uploads)
             newest = newest.replace(past_agreement=self._past_agreement(newest))
             waiting = [*self._waiting, newest]
@@ -193,17 +193,17 @@ class CoAst(Assessor):
     def _thread_pool(self, layout: PlaneLayout) -> ThreadPool:
         return ThreadPool(self._num_threads if sum(layout.sizes) >= PARALLEL_FROM else 1)
 
-    def _check_ballots_suffice(self, fl_round: Round, chosen: Sequence[LayerSpec]) -> None:
+    def _check_ballots_suffice(self, round: Round, chosen: Sequence[LayerSpec]) -> None:
         config = self.config
-        whole = config.signal not in ("ballot", "pruned") or fl_round.ballot_keep != config.keep
+        whole = config.signal not in ("ballot", "pruned") or round.ballot_keep != config.keep
         sizes = config.signal == "pruned" and config.step == "avg"
         raw = config.tiny_layers == "raw" and any(too_small(entry.size, config.keep) for entry in chosen)
         if whole or sizes or raw:
             raise BadSetting(
-                f"round {fl_round.number} holds ballots of keep={fl_round.ballot_keep} only; CoAst"
-                f" with keep={config.keep}, signal={config.signal!r}, step={config.step!r},"
-                f" tiny_layers={config.tiny_layers!r} needs the whole uploads. Use keep={fl_round.ballot_keep}, signal"
-                " 'ballot' or 'pruned', a step that is a number and tiny_layers 'one'"
+                f"round {round.number} holds ballots of keep={round.ballot_keep} only; CoAst with keep={config.keep},"
+                f" signal={config.signal!r}, step={config.step!r}, tiny_layers={config.tiny_layers!r} needs"
+                f" the whole uploads. Use keep={round.ballot_keep}, signal 'ballot' or 'pruned', a step that is a"
+                " number and tiny_layers 'one'"
             )
 
     def _past_agreement(self, newest: PendingRound) -> dict[Client, Row] | None:

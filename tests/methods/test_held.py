@@ -36,11 +36,9 @@ def test_where_rounds_are_held_makes_no_difference(tmp_path_factory, rounds, set
     folder = tmp_path_factory.mktemp("spill")
     spilling = CoAst(**settings, spill_dir=folder, memory_limit=memory)
     assert show(spilling, rounds) == show(CoAst(**settings), rounds)
-    pending_round = min(len(rounds), settings["horizon"]) + (
-        settings["past_weight"] > 0 and settings["reference"] == "movement"
-    )
-    assert memory is None or len(files(folder)) <= pending_round
-    assert memory is not None or len(files(folder)) == pending_round
+    held = min(len(rounds), settings["horizon"]) + (settings["past_weight"] > 0 and settings["reference"] == "movement")
+    assert memory is None or len(files(folder)) <= held
+    assert memory is not None or len(files(folder)) == held
 
 
 def test_how_many_threads_there_are_makes_no_difference(monkeypatch):
@@ -56,8 +54,8 @@ def test_how_many_threads_there_are_makes_no_difference(monkeypatch):
 
 def test_a_round_that_is_done_with_leaves_the_folder(tmp_path):
     assessor = CoAst(spill_dir=tmp_path)
-    for count, fl_round in enumerate(ROUNDS, start=1):
-        assessor.observe(fl_round)
+    for count, round in enumerate(ROUNDS, start=1):
+        assessor.observe(round)
         assert len(files(tmp_path)) == min(count, 2) + 1  # and the model before them
     del assessor
     gc.collect()
@@ -78,9 +76,9 @@ def test_a_round_that_raises_leaves_nothing_behind(tmp_path):
 def test_what_is_held_in_memory_stays_within_the_budget(tmp_path):
     for settings in ({}, {"reference": "votes", "signal": "parameters"}):
         assessor, most = CoAst(spill_dir=tmp_path, memory_limit="1KB", horizon=4, **settings), 0
-        for fl_round in ROUNDS:
-            assessor.observe(fl_round)
-            in_memory = [pending_round.in_memory for pending_round in assessor._in_store]
+        for round in ROUNDS:
+            assessor.observe(round)
+            in_memory = [held.in_memory for held in assessor._in_store]
             most = max(most, sum(in_memory))
             assert len(files(tmp_path)) == in_memory.count(0)
         assert 0 < most <= 1000
@@ -118,12 +116,12 @@ def test_a_state_with_files_is_small_and_names_them(tmp_path):
 
 def test_only_the_files_of_the_last_state_are_kept_for_it(tmp_path):
     assessor = CoAst(spill_dir=tmp_path / "spill")
-    for fl_round in ROUNDS[:3]:
-        assessor.observe(fl_round)
+    for round in ROUNDS[:3]:
+        assessor.observe(round)
     assessor.save(tmp_path / "state")
     named = set(files(tmp_path / "spill"))
-    for fl_round in ROUNDS[3:]:
-        assessor.observe(fl_round)
+    for round in ROUNDS[3:]:
+        assessor.observe(round)
         assert named <= set(files(tmp_path / "spill"))
         assert len(files(tmp_path / "spill")) <= 6
     assessor.save(tmp_path / "state")
