@@ -362,7 +362,7 @@ def test_settings_that_no_file_can_hold_are_said():
     for method, settings, expected in (
         ("coast", chosen.settings, "which no file can hold"),
         ("shapley", {}, "needs validation data"),
-        ("astrology", {}, "no method of this fedcoast"),
+        ("astrology", {}, "not a method of this fedcoast"),
         ("coast", {"colour": "red"}, "does not take these settings"),
         ("coast", {"keep": 0.1}, "has other settings"),
     ):

@@ -149,7 +149,7 @@ def test_where_files_keep_no_order_the_head_is_refused_and_the_ends_are_all_laye
     assert [record.getMessage() for record in caplog.records] == [
         "The layers of this model have no order, so first and head are unknown: all layers count"
     ]
-    with pytest.raises(BadSetting, match=r"so its head is not known; name it: layers='fc\.\*'"):
+    with pytest.raises(BadSetting, match=r"so its head is unknown; name it: layers='fc\.\*'"):
         show(CoAst(layers="head"), replay(run))
 
 
