@@ -132,7 +132,7 @@ def ours(table: Floats, seed: int, reach: int) -> Floats:
 
 
 def of_levels(table: Floats, seed: int, reach: int) -> Floats:
-    """Ours, of what is evened."""
+    """Ours, of the adjusted means."""
     return uncertainty.deviations(table, reach, DRAWS, seed, evenly=True)
 
 
@@ -301,9 +301,10 @@ def page(measured: dict[str, Any]) -> str:
         rows = [row for row in measured["streams"] if row["luck"] == name]
         own = [f"{row['ours']['coverage']:.0%}" for row in rows]
         rest = [f"{rows[-1][way][what]:{form}}" for way, what, form in _RIVALS]
-        streams.append([name, *own, *rest])
+        label = name.replace("seen in", "present in")  # the results have the older words
+        streams.append([label, *own, *rest])
         if STREAMS[name][1] < 1:
-            streams.append([f"{name}: evened", *(f"{row['evened']['coverage']:.0%}" for row in rows), "", ""])
+            streams.append([f"{label}: adjusted", *(f"{row['evened']['coverage']:.0%}" for row in rows), "", ""])
     lab = [
         [
             row["setting"] + ("" if row["participation"] == 1 else f", {row['participation']:.0%} present{suffix}"),
@@ -314,7 +315,7 @@ def page(measured: dict[str, Any]) -> str:
             f"{row['trend left in']['width']:.1f}" if way == "ours" else "",
         ]
         for row in measured["lab"]
-        for way, suffix in (("ours", ""), ("evened", ": evened"))
+        for way, suffix in (("ours", ""), ("evened", ": adjusted"))
         if way == "ours" or row["participation"] < 1
     ]
     seeds, runs = measured["lab"][0]["seeds"], measured["streams"][0]["runs"]
@@ -326,11 +327,12 @@ def page(measured: dict[str, Any]) -> str:
         longest=lengths[-1],
         rounds=measured["lab"][0]["rounds"],
         level="\n".join(
-            f"| {row['a round']} | {row['mean']['coverage']:.0%} | {row['evened']['coverage']:.0%} |"
+            f"| {row['a round'].replace('everybody', 'every client')}"
+            f" | {row['mean']['coverage']:.0%} | {row['evened']['coverage']:.0%} |"
             for row in measured["as if all were there"]
         ),
         streams=_markdown(["luck", *heads, "one round at a time", "trend left in: width"], streams),
-        lab=_markdown(["setting", "drawn anew", "held", "differences", "width", "trend left in: width"], lab),
+        lab=_markdown(["setting", "drawn again", "covered", "differences", "width", "trend left in: width"], lab),
     )
 
 
@@ -343,111 +345,108 @@ _RIVALS = (("one round at a time", "coverage", ".0%"), ("trend left in", "width"
 _FRESH = {
     "luck": "the luck of the rounds",
     "first model": "that, and the first model",
-    "data": "that, and everybody's data",
+    "data": "that, and the data of all clients",
 }
 _PAGE = """\
 # How sure a score is
 
 <!-- Written by `{command}`. Change the words there. -->
 
-A score is a sum of credits, and a credit has luck in it: which batches were drawn, which noise, who else took part.
-`uncertainty` says how much of a ranking is more than luck.
+A score is a sum of credits, and every credit depends partly on luck: on the batches that were drawn, on noise, on which
+other clients took part. `uncertainty` says how much of a ranking is more than luck.
 
 ```python
 from fedcoast.analysis.uncertainty import uncertainty
 
 sure = uncertainty(assessor.assessment())   # level=0.90, by="total"
 print(sure)
-sure.intervals["ann"]            # (low, high) for the total; None if ann was seen too rarely
-sure.mean_intervals["ann"]       # the same per round seen
-sure.adjusted_intervals["ann"]     # per round, as if all had been in every round
+sure.intervals["ann"]            # (low, high) for the total; None if ann took part in too few rounds
+sure.mean_intervals["ann"]       # the same per round that ann took part in
+sure.adjusted_intervals["ann"]   # per round, as if every client had been in every round
 sure.rank_intervals["ann"]       # the best and the worst rank ann may really have
-sure.above[0, 1]                 # the probability that sure.clients[0] really is above sure.clients[1]
-sure.groups                      # who cannot be told apart
-sure.rounds_to_settle            # how many more rounds would probably tell neighbours apart
+sure.prob_above[0, 1]            # the probability that sure.clients[0] really is above sure.clients[1]
+sure.groups                      # runs of the ranking that cannot be ordered further
+sure.rounds_to_settle            # how many more rounds would probably separate neighbours
 ```
 
 ## What an interval means
 
-Nine 90 % intervals in ten hold **what the same federation would have given on average, had the luck of its rounds
-been drawn anew**: the same clients, the same data, the same rounds taken part in.
+Nine of ten 90 % intervals contain **the average result of the same federation if the luck of its rounds were drawn
+again**: the same clients, the same data, the same participation.
 
 It does **not** say
 
-* what other data would have given. With other data it is another client, and where clients differ in what they hold,
-  by far;
-* what the rounds to come will bring. Credits shrink as a model converges;
-* that the method measures what you want to pay for. A precise score can be precisely beside the point;
-* anything about scores that are no sums of credits (CGSV's and ShapFed's moving averages), or from fewer rounds than
-  three blocks, 15 for CoAst's default. There is no interval then, and a note says why.
+* what other data would have given. A client with other data is another client;
+* what later rounds will give. Credits shrink as a model converges;
+* that the method measures what you want to pay for. A score can be precise and irrelevant;
+* anything about scores that are not sums of credits (the moving averages of CGSV and ShapFed), or about fewer rounds
+  than three blocks (15 for CoAst's default). There is no interval then, and a note says why.
 
 ## How it is made
 
-1. **The trend is taken off.** Credits fall as a model converges; that fall is no luck. Each client's own curve, up to
-   five terms in the logarithm of the round, is fitted and taken off. The score is not touched, only what its spread
-   is measured from.
-2. **Blocks of neighbouring rounds are drawn anew**, the same for all clients. Neighbouring rounds share their future,
-   so blocks are at least horizon + 1 long; twice the horizon + 1 where the past counts too, as it does by default,
-   because one round's future is another one's past.
-3. **The draws are widened** by what fitting a curve and cutting blocks take from the spread, which can be computed,
-   given how alike neighbouring rounds are, which is estimated; and, as Student's t, by the doubt about the spread
-   itself.
+1. **The trend is removed.** Credits fall as a model converges, and that fall is not luck. A curve is fitted for each
+   client (up to five terms in the logarithm of the round) and subtracted. This changes the measured spread, not the
+   score.
+2. **Blocks of neighbouring rounds are resampled**, the same blocks for all clients. Neighbouring rounds share their
+   future, so a block has at least horizon + 1 rounds. It has 2 · horizon + 1 where earlier rounds count too, as they do
+   by default, because the future of one round is the past of another.
+3. **The draws are widened** for two reasons. Fitting a curve and cutting blocks reduce the spread; the correction is
+   computed from the estimated correlation of neighbouring rounds. The spread itself is uncertain; Student's t allows
+   for that.
 
-Two clients are told apart if the interval of their difference leaves out 0. Groups are cut where everyone above is
-told apart from everyone below. So nobody is in another group than someone it cannot be told apart from, and a chain
-of neighbours may make a group whose ends differ. Rank intervals count whom a client is surely above and below, all
-comparisons together (Mogstad, Romano, Shaikh, Wilhelm, *Inference for Ranks*, 2024).
+Two clients differ if the interval of their difference does not contain 0. The ranking is cut into groups where every
+client above the cut differs from every client below it. A chain of neighbours may therefore form a group whose ends
+differ. A rank interval counts the clients that are surely above and surely below, with all comparisons holding together
+(Mogstad, Romano, Shaikh, Wilhelm, *Inference for Ranks*, 2024).
 
-Where clients missed rounds, `by="adjusted-mean"` ranks and groups them by what is
-[evened out](default.md#clients-that-miss-rounds), which is a sum over the rounds as a total is; to it the luck of the
-others adds too. A client that too few common rounds connect with most of the others has no interval there.
+Where clients missed rounds, `by="adjusted-mean"` ranks and groups them by their
+[adjusted means](default.md#clients-that-miss-rounds). An adjusted mean depends on the luck of the other clients too. A
+client that shares too few rounds with most of the others has no interval.
 
-It assumes that what is left of a credit after its slow trend is luck, and that luck is independent beyond the
+Two assumptions remain: what is left of a credit after its slow trend is luck, and luck is independent beyond the
 horizon.
 
 ## Measured: simulated streams
 
 Coverage of 90 % intervals, {runs} runs of {clients} clients for each cell, on a steep training curve. Beside ours,
-for {longest} rounds: how often intervals hold the truth that draw one round at a time, and how many times wider than
-necessary they come out where the trend is left in (1 is the width for somebody who knows the spread). Clients that
-were seen too rarely for an interval are not counted.
+for {longest} rounds: the coverage of intervals that resample single rounds, and the width of intervals without step 1,
+as a multiple of the width that the true spread would give. Clients with too few rounds for an interval are not counted.
 
 {streams}
 
-Where luck lasts longer than the horizon says, intervals are too narrow: the last two rows break the assumption on
-purpose.
+Intervals are too narrow where luck lasts longer than the horizon: the last two rows break the assumption on purpose.
 
-**What would have been, had nobody missed a round** is another question. What is evened answers it if a round adds the
-same to everybody; plain means do not. Real credits may do either, or both. How often 90 %
-ranges per round hold it, half present, 60 rounds, clients worth 1 to 2 on the same curve, MA(2) luck a quarter as
-large as above:
+**What would the scores be if no client had missed a round?** That is another question. Adjusted means answer it if a
+round adds the same amount to every client; plain means do not. Real credits may behave either way. Coverage of 90 %
+ranges per round, with half of the clients present, 60 rounds, clients worth 1 to 2 on the same curve, and MA(2) luck a
+quarter as large as above:
 
-| a round | mean | evened |
+| a round | mean | adjusted mean |
 | --- | ---: | ---: |
 {level}
 
 ## Measured: federations of the lab
 
 Digits, five clients, {rounds} valued rounds, CoAst. Each federation is trained under {seeds} seeds; the truth for one
-seed is what the others gave on average, in the rounds that it took part in. "Held" is the share of intervals with the
-truth in them, "differences" that of those between neighbours. "Width" is against the real spread from seed to seed: 1
-is exact, more is cautious.
+seed is the average of the other seeds, over the rounds that a client took part in. "Covered" is the share of intervals
+that contain the truth, "differences" the same for differences between neighbours. "Width" is relative to the real
+spread from seed to seed: 1 is exact, more is cautious.
 
 {lab}
 
-Read it so: as long as the data stay, an interval from one run tells what other runs would give, and is cautious.
-Where new seeds also deal everybody other data, it may still hold what comes out (clients that differ in noise alone)
-or not (label skew, where other data make another client of the same name). It does not claim to.
+With the same data, an interval from one run covers what other runs give, and is cautious. With a new seed that also
+deals other data, it may still cover the result (clients that differ only in noise) or not (label skew, where other data
+make another client). It does not claim to.
 
     {command}
 
-does all this again (about eight minutes on one core); results/coverage.json has the figures.
+repeats all of this (about eight minutes on one core); results/coverage.json has the figures.
 
 ## From uncertainty to verdicts and rewards
 
 Verdicts use ranges that hold for all clients at once (`joint_intervals`): with 90 % confidence not one is wrong.
 *helps*: the whole range lies above zero; *hurts*: below; *idle*: the client returned the model unchanged in most
-rounds; *cannot tell*: everything else. Two clients are told apart by the same rule for all pairs (`reach`), so ranks,
+rounds; *cannot tell*: everything else. One rule decides for all pairs whether two clients differ (`reach`), so ranks,
 groups and ties never contradict each other. `METHOD_MARGIN` in `fedcoast.analysis.uncertainty` widens everything by the
 error of the method itself; it is 1.0, the luck of the rounds alone. [Rewards](rewards.md) pay by the same ranges.
 """

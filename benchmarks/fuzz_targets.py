@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fedcoast.simulation.datasets.files import File, read_archive
 
 from fedcoast import Assessment, CoAst, Recorder, Round, replay
 from fedcoast.audit import verify
@@ -29,7 +30,6 @@ from fedcoast.rounds.clients import client_from_json, look_alikes, tidy_name
 from fedcoast.simulation.datasets.cifar import decode_cifar10
 from fedcoast.simulation.datasets.decoded import recall
 from fedcoast.simulation.datasets.fashion import read_idx
-from fedcoast.simulation.datasets.files import File, read_archive
 from fedcoast.simulation.datasets.pickles import read_pickle
 from fedcoast.simulation.datasets.sprites import decode_sprites
 from fedcoast.simulation.datasets.stl import decode_stl

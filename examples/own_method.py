@@ -25,8 +25,8 @@ class SignAgreement(Assessor):
     def settings(self):
         return {"deadzone": self.deadzone}
 
-    def _take(self, round, schema, uploads):
-        start = round.read_start(schema)
+    def _take(self, fl_round, schema, uploads):
+        start = fl_round.read_start(schema)
         names = [entry.name for entry in schema.trainable]  # no buffers, no counters
         total = {name: np.zeros(start[name].shape) for name in names}
         signs = {}
@@ -37,7 +37,7 @@ class SignAgreement(Assessor):
             signs[client] = {name: self._signs(updates[name]) for name in names}
         way = {name: self._signs(total[name] / max(1, len(signs))) for name in names}
         credits = {client: sum(int((own[name] * way[name]).sum()) for name in names) for client, own in signs.items()}
-        return {round.number: credits}
+        return {fl_round.number: credits}
 
     def _signs(self, updates):
         return (updates > self.deadzone).astype(np.int64) - (updates < -self.deadzone)

@@ -33,6 +33,14 @@ READING_TITLES = {
     "code": "CoAst, the public code",
 }
 
+# Options that had other names when the first results were recorded; keys still use those, so that results are found.
+KEY_NAMES = {
+    "cgsv": {"clip_norm": "length", "momentum": "memory"},
+    "cgsv-exact": {"clip_norm": "length", "momentum": "memory"},
+    "shapfed": {"momentum": "memory"},
+    "gtg-shapley": {"round_tol": "between", "within_tol": "within", "convergence_tol": "change"},
+}
+
 
 @dataclass(frozen=True)
 class MethodSpec:
@@ -62,7 +70,9 @@ class MethodSpec:
 
     def key(self, experiment: Experiment) -> str:
         """Identifies the method, all of its settings (defaults included) and its utility."""
-        settings = as_first_written(self.method, self.assessor(_Named(experiment)).settings)
+        names = KEY_NAMES.get(self.method, {})
+        written = as_first_written(self.method, self.assessor(_Named(experiment)).settings)
+        settings = {names.get(k, k): value for k, value in written.items()}
         words = json.dumps([self.method, settings, self.sparse], sort_keys=True)
         return f"{self.name}-{hashlib.sha256(words.encode()).hexdigest()[:10]}"
 

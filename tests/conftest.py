@@ -19,6 +19,6 @@ settings.load_profile("fedcoast")
 def run(tmp_path):
     """A small recorded run: fixture A of the test vectors."""
     with Recorder(tmp_path / "run") as recorder:
-        for round in fixture_a.rounds("observer"):
-            recorder.observe(round)
+        for fl_round in fixture_a.rounds("observer"):
+            recorder.observe(fl_round)
     return tmp_path / "run"

@@ -58,19 +58,19 @@ def federation(seed=0, rounds=6, clients=CLIENTS, layers=LAYERS, dtype=np.float3
 
 
 def show(assessor, rounds):
-    for round in rounds:
-        assessor.observe(round)
+    for fl_round in rounds:
+        assessor.observe(fl_round)
     return assessor.assessment()
 
 
-def without(round, *clients):
+def without(fl_round, *clients):
     """The same round, in which these clients did not answer."""
-    return replace(round, local={client: model for client, model in round.local.items() if client not in clients})
+    return replace(fl_round, local={client: model for client, model in fl_round.local.items() if client not in clients})
 
 
-def with_upload(round, client, model):
+def with_upload(fl_round, client, model):
     """The same round, in which a client uploaded something else."""
-    return replace(round, local={**round.local, client: model})
+    return replace(fl_round, local={**fl_round.local, client: model})
 
 
 def bits(model):
@@ -81,14 +81,14 @@ def bits(model):
     }
 
 
-def round_bits(round):
+def round_bits(fl_round):
     """Everything a round says, in a form that is equal when every bit is."""
     return (
-        round.number,
-        bits(round.start),
-        {client: bits(round.local[client]) for client in round.clients},
-        bits(round.end),
-        None if round.weights is None else {client: float(round.weights[client]) for client in round.clients},
-        round.quarantined,
-        round.metrics,
+        fl_round.number,
+        bits(fl_round.start),
+        {client: bits(fl_round.local[client]) for client in fl_round.clients},
+        bits(fl_round.end),
+        None if fl_round.weights is None else {client: float(fl_round.weights[client]) for client in fl_round.clients},
+        fl_round.quarantined,
+        fl_round.metrics,
     )

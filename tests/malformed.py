@@ -217,15 +217,15 @@ UPLOADS = {
 }
 
 
-def lazily(round, client, error):
+def lazily(fl_round, client, error):
     """The round's models as a lazy mapping, in which one client's cannot be loaded."""
 
     def load(name):
         def loaded():
             if name == client:
                 raise error
-            return round.local[name]
+            return fl_round.local[name]
 
         return loaded
 
-    return LazyModels({name: load(name) for name in round.clients})
+    return LazyModels({name: load(name) for name in fl_round.clients})

@@ -22,9 +22,9 @@ NASTY = (
 MADE = datetime(2026, 11, 16, 8, 30, tzinfo=UTC)
 
 
-def small(rounds=30, clients=("ann", "bob", "cid"), others=None, **told):
+def small(rounds=30, clients=("ann", "bob", "cid"), others=None, **options):
     """A federation of a few clients, the first the best."""
-    return assess_rounds(federation(rounds=rounds, clients=clients), None, others, made=MADE, title="small", **told)
+    return assess_rounds(federation(rounds=rounds, clients=clients), None, others, made=MADE, title="small", **options)
 
 
 def nasty(rounds=20):

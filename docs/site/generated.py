@@ -9,6 +9,7 @@ import typer
 import fedcoast
 from fedcoast import METHODS
 from fedcoast.cli import app
+from fedcoast.methods import MethodConfig
 
 # Modules that users import, beside the names of `fedcoast` itself.
 MODULES = {
@@ -53,10 +54,20 @@ def _method_page(name: str) -> str:
         f"**Measures**: {method.measures}.",
         f"**Needs**: {needs}.",
         *([f"**Made with**: `{maker.__name__}({made})`."] if options else []),
+        *([_options_table(method.config)] if method.config is not None else []),
         f"::: {maker.__module__}\n    options:\n      show_root_heading: false\n      show_root_toc_entry: false\n"
         f"      members: [{maker.__name__}]\n      inherited_members: false",
     ]
     return "\n\n".join(lines) + "\n"
+
+
+def _options_table(config: type[MethodConfig]) -> str:
+    rows = ["| option | default | what it does |", "|---|---|---|"]
+    for name, info in config.options().items():
+        words = " ".join(filter(None, (info.help, info.explanation)))
+        words = re.sub(r"([|*_<])", r"\\\1", words)
+        rows.append(f"| `{name}` | `{info.default!r}` | {words} |")
+    return "\n".join(rows)
 
 
 def _python_page() -> str:

@@ -1,4 +1,4 @@
-"""What goes wrong, by name. Every message says what was wanted, what came and what to do."""
+"""The errors of fedcoast. Every message says what was expected, what came and what to do."""
 
 import importlib
 from collections.abc import Iterable
@@ -18,14 +18,14 @@ def printable(text: object) -> str:
 
 
 class FedcoastError(ValueError):
-    """The root of everything fedcoast refuses. Its text is safe to print, whatever a name or a path holds."""
+    """Base of all errors that fedcoast raises. Its text is safe to print, even with hostile names or paths."""
 
     def __str__(self) -> str:
         return printable(super().__str__())
 
 
 class BadSetting(FedcoastError):
-    """An option has a value that means nothing."""
+    """An option has a value that it cannot have."""
 
 
 class BadRound(FedcoastError):

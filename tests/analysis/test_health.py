@@ -6,7 +6,7 @@ from fedcoast.analysis.health import Health, health_of
 from health import dying, of_before, record
 
 LOSING = (
-    "41% of block1.second was moved by nobody in round 4, and more than 10% of it in each of the last 2 rounds: the"
+    "41% of block1.second was moved by no client in round 4, and more than 10% of it in each of the last 2 rounds: the"
     " model is losing capacity, and scores rest on the part that still moves."
 )
 
@@ -26,17 +26,17 @@ def test_a_layer_that_stops_moving_is_named_with_the_rounds_it_lasts():
 
 
 def test_one_round_alone_is_not_counted_as_several():
-    assert over(0.0, 0.11).warning().startswith("11% of block1.second was moved by nobody in round 2: the model is")
+    assert over(0.0, 0.11).warning().startswith("11% of block1.second was moved by no client in round 2: the model is")
 
 
 def test_exactly_a_tenth_is_no_reason_to_warn():
     health = over(0.5, 0.1)
     assert (health.healthy, health.warning(), health.concern) == (True, "", None)
-    assert health.line() == "Health: at most 10.0% of a layer (block1.second) was moved by nobody in the last round."
+    assert health.line() == "Health: at most 10.0% of a layer (block1.second) was moved by no client in the last round."
 
 
 def test_a_model_that_moves_everywhere_says_so():
-    assert over(0.0).line() == "Health: every part of the model was moved by somebody in the last round."
+    assert over(0.0).line() == "Health: every part of the model was moved by some client in the last round."
 
 
 def test_what_never_moved_is_no_loss_of_capacity():

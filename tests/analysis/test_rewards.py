@@ -16,7 +16,7 @@ from fedcoast import Assessment, BadFile, BadSetting, CoAst, Recorder
 from fedcoast.analysis.money import cents
 from fedcoast.analysis.rewards import rewards
 from fedcoast.cli import rewarding
-from fedcoast.cli.coast_options import CoAstOptions
+from fedcoast.cli.method_options import MethodOptions
 
 ROOT = Path(__file__).parents[2]
 SCORES = {"ann": 600, "bob": 300, "cid": 100, "dan": 0, "eve": -400}
@@ -186,7 +186,7 @@ def test_what_is_no_budget_is_refused(budget):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"rule": "lottery"}, "rule must be 'proportional', 'softmax' or 'rank'; got 'lottery'"),
         ({"by": "size"}, "by must be 'total', 'mean' or 'adjusted-mean'"),
@@ -200,8 +200,8 @@ def test_what_is_no_budget_is_refused(budget):
         ({"cap": float("nan")}, "cap must lie between 0 and 1"),
     ],
 )
-def test_options_that_mean_nothing_are_refused(options, said):
-    with pytest.raises(BadSetting, match=said):
+def test_options_that_mean_nothing_are_refused(options, message):
+    with pytest.raises(BadSetting, match=message):
         forced(ALL, **options)
 
 
@@ -271,8 +271,8 @@ def test_a_run_is_assessed_and_paid(run):
 
 def test_a_saved_answer_is_paid_like_the_run(run, tmp_path):
     assessor = CoAst(keep=0.5)
-    for round in fixture_a.rounds("observer"):
-        assessor.observe(round)
+    for fl_round in fixture_a.rounds("observer"):
+        assessor.observe(fl_round)
     answer = assessor.assessment()
     (tmp_path / "answer.json").write_text(answer.to_json(), encoding="utf-8")
     (tmp_path / "answer.csv").write_text(answer.to_csv(), encoding="utf-8")
@@ -286,17 +286,17 @@ def test_names_in_a_saved_answer_keep_their_line_ends(tmp_path, form):
     odd = assessed({"a\rb": 3, "a\r\nb": 2, "a\nb": 1})
     file = tmp_path / f"answer.{form}"
     file.write_bytes((odd.to_json() if form == "json" else odd.to_csv()).encode())
-    assert rewarding.answer(file, CoAstOptions()).scores == odd.scores
+    assert rewarding.answer(file, MethodOptions()).scores == odd.scores
 
 
 def test_the_command_refuses_what_the_function_refuses(run, tmp_path):
-    for options, said in (
+    for options, message in (
         (("--budget", "1.001"), "two decimals"),
         ((), "too uncertain to pay for: no intervals: they need"),
     ):
         done = asked(run, *options)
         assert isinstance(done.exception, BadSetting)
-        assert said in str(done.exception)
+        assert message in str(done.exception)
     (tmp_path / "noise").write_bytes(b"\xff\xfe\x00")
     assert isinstance(asked(tmp_path / "noise").exception, BadFile)
 

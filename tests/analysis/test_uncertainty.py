@@ -212,7 +212,7 @@ def test_a_lone_client_is_a_group(three):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"level": 90}, r"got 90 \(did you mean 0.90\?\)"),
         ({"level": 1.0}, "level must lie between 0 and 1"),
@@ -223,8 +223,8 @@ def test_a_lone_client_is_a_group(three):
         ({"by": "median"}, "by must be 'total', 'mean' or 'adjusted-mean'"),
     ],
 )
-def test_options_that_mean_nothing_are_refused(three, options, said):
-    with pytest.raises(BadSetting, match=said):
+def test_options_that_mean_nothing_are_refused(three, options, message):
+    with pytest.raises(BadSetting, match=message):
         uncertainty(three, **options)
 
 

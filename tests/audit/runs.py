@@ -14,19 +14,21 @@ ROUNDS = 5
 def rounds(count=ROUNDS):
     """A federation with weights, metrics and, in round 2, an upload that cannot be used."""
     made = []
-    for round in federation(seed=4, rounds=count, clients=CLIENTS):
-        if round.number == 2:
-            broken = {name: array * np.nan for name, array in round.local["bob"].items()}
-            round = with_upload(round, "bob", broken)
+    for fl_round in federation(seed=4, rounds=count, clients=CLIENTS):
+        if fl_round.number == 2:
+            broken = {name: array * np.nan for name, array in fl_round.local["bob"].items()}
+            fl_round = with_upload(fl_round, "bob", broken)
         weights = {client: 10.0 * (place + 1) for place, client in enumerate(CLIENTS)}
-        made.append(Round(round.number, round.start, round.local, round.end, weights, metrics={"accuracy": 0.5}))
+        made.append(
+            Round(fl_round.number, fl_round.start, fl_round.local, fl_round.end, weights, metrics={"accuracy": 0.5})
+        )
     return made
 
 
 def record(folder, count=ROUNDS, ballot_keep=None, first=0):
     with Recorder(folder, about={"what": "a test"}, ballot_keep=ballot_keep) as recorder:
-        for round in rounds(count)[first:]:
-            recorder.observe(round)
+        for fl_round in rounds(count)[first:]:
+            recorder.observe(fl_round)
         return recorder.head
 
 

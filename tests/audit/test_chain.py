@@ -20,7 +20,7 @@ def test_a_link_can_be_recomputed_with_nothing_but_a_hash_function(tmp_path):
     previous, after = hashlib.sha256((tmp_path / "run" / "run.json").read_bytes()).hexdigest(), None
     for place in round_dirs(tmp_path / "run"):
         link = json.loads((place / "link.json").read_text())
-        said = link.pop("hash")
+        expected = link.pop("hash")
         assert (link["previous"], link["after"], link["number"]) == (previous, after, int(place.name))
         files = {path.name: path.read_bytes() for path in place.iterdir() if path.name != "link.json"}
         assert link["files"] == {
@@ -28,7 +28,7 @@ def test_a_link_can_be_recomputed_with_nothing_but_a_hash_function(tmp_path):
         }
         plain = json.dumps(link, sort_keys=True, separators=(",", ":"))
         previous, after = hashlib.sha256(plain.encode()).hexdigest(), link["number"]
-        assert said == previous
+        assert expected == previous
     assert last == previous
     assert head(tmp_path / "run") == (ROUNDS, last)
 
@@ -78,8 +78,8 @@ def test_the_head_of_a_run_without_rounds_holds_at_once_and_while_the_run_grows(
         found = verify(tmp_path / "run", head=kept)
         assert found.agrees, found.findings
         assert found.confirmed == ("the head that was kept is that of run.json, from before the first round",)
-        for round in rounds(2):
-            recorder.observe(round)
+        for fl_round in rounds(2):
+            recorder.observe(fl_round)
     found = verify(tmp_path / "run", head=kept)
     assert found.agrees, found.findings
     assert found.confirmed[0].endswith("from before the first round; 2 rounds were added since")

@@ -18,11 +18,11 @@ from federations import federation
 def record(folder, first=0, last=None, recorder_first=False):
     assessor = coast()
     with Recorder(folder, ledger=assessor) as recorder:
-        for round in replay(folder):
-            assessor.observe(round)
-        for round in rounds()[first:last]:
+        for fl_round in replay(folder):
+            assessor.observe(fl_round)
+        for fl_round in rounds()[first:last]:
             for observer in (recorder, assessor) if recorder_first else (assessor, recorder):
-                observer.observe(round)
+                observer.observe(fl_round)
     return assessor
 
 
@@ -59,9 +59,9 @@ def test_a_credit_that_was_changed_is_found_by_the_chain(tmp_path):
 def test_a_credit_that_was_forged_with_its_link_is_found_because_it_does_not_follow(tmp_path):
     record(tmp_path / "run")
     path = tmp_path / "run" / "rounds" / "0000000005" / "credits.json"
-    held = json.loads(path.read_text())
-    held["credits"][0][1][1][1] += 1000
-    path.write_text(json.dumps(held))
+    content = json.loads(path.read_text())
+    content["credits"][0][1][1][1] += 1000
+    path.write_text(json.dumps(content))
     relinked(tmp_path / "run", 5)
     (finding,) = verify(tmp_path / "run").findings
     assert finding.file == "rounds/*/credits.json"
@@ -92,9 +92,9 @@ class Late(CoAst):
 def test_while_the_assessor_has_no_answer_rounds_are_recorded_and_their_credits_come_later(tmp_path, caplog):
     assessor = Late(keep=0.3, horizon=2)
     with caplog.at_level(logging.WARNING, "fedcoast"), Recorder(tmp_path / "run", ledger=assessor) as recorder:
-        for round in rounds():
-            assessor.observe(round)
-            recorder.observe(round)
+        for fl_round in rounds():
+            assessor.observe(fl_round)
+            recorder.observe(fl_round)
     rows = [json.loads(path.read_text())["credits"] for path in sorted(tmp_path.glob("run/rounds/*/credits.json"))]
     assert [[number for number, _ in row] for row in rows] == [[], [], [], [1, 2], [3]]
     assert "round 2 is recorded without new credits: not everyone was heard" in caplog.text
@@ -107,8 +107,8 @@ def test_a_method_that_never_hears_everyone_together_costs_no_round(tmp_path):
     assessor = ComFedSV(lambda model: float(np.sum(model["scale"])))
     shown = federation(rounds=4, present=lambda number, client: (client == "ann") == (number % 2 == 0))
     with Recorder(tmp_path / "run", ledger=assessor) as recorder:
-        for round in shown:
-            assessor.observe(round)
-            recorder.observe(round)
-    assert [round.number for round in replay(tmp_path / "run")] == [1, 2, 3, 4]
+        for fl_round in shown:
+            assessor.observe(fl_round)
+            recorder.observe(fl_round)
+    assert [fl_round.number for fl_round in replay(tmp_path / "run")] == [1, 2, 3, 4]
     assert read_credit_log(tmp_path / "run").credits == {}

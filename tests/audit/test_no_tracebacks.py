@@ -71,8 +71,8 @@ VALUES = st.recursive(
 def test_any_value_in_any_place_of_any_json(whole, tmp_path_factory, file, data):
     run = tmp_path_factory.mktemp("fuzz") / "run"
     shutil.copytree(whole, run)
-    held = json.loads((run / file).read_text())
-    place = held
+    content = json.loads((run / file).read_text())
+    place = content
     while isinstance(place, dict | list) and place:
         keys = list(place) if isinstance(place, dict) else list(range(len(place)))
         key = data.draw(st.sampled_from(keys))
@@ -80,6 +80,6 @@ def test_any_value_in_any_place_of_any_json(whole, tmp_path_factory, file, data)
             place[key] = data.draw(VALUES)
             break
         place = place[key]
-    (run / file).write_text(json.dumps(held))
+    (run / file).write_text(json.dumps(content))
     ends_well(run)
     shutil.rmtree(run)

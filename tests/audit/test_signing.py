@@ -58,8 +58,8 @@ def test_rounds_that_came_since_are_fine(signed):
 
 def test_a_signed_head_that_was_changed_is_refused(signed):
     path = signed / "run.signed.json"
-    held = json.loads(path.read_text())
-    path.write_text(json.dumps({**held, "head": "0" * 64}))
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, "head": "0" * 64}))
     done = verify(signed)
     assert done.code == 3
     assert "was not signed with" in done.stderr

@@ -42,8 +42,8 @@ def ledger(run, tmp_path_factory):
     folder = tmp_path_factory.mktemp("ledger") / "run"
     shutil.copytree(run, folder)
     assessor = coast()
-    for round in replay(folder):
-        assessor.observe(round)
+    for fl_round in replay(folder):
+        assessor.observe(fl_round)
     assessor.save(folder / "coast.state")
     return folder / "coast.state", verify(folder).confirmed[0]
 
@@ -142,7 +142,7 @@ def test_a_link_to_a_file_elsewhere_is_no_recorded_file(copy, tmp_path):
     path = place(copy, 4) / "end.safetensors"
     path.rename(tmp_path / "end")
     path.symlink_to(tmp_path / "end")
-    assert "no plain file" in named(copy)["rounds/0000000004/end.safetensors"]
+    assert "not a plain file" in named(copy)["rounds/0000000004/end.safetensors"]
 
 
 @pytest.mark.parametrize("number", [1, 3])
@@ -177,7 +177,7 @@ def test_links_that_change_places_are_named_as_links(copy):
 
 def test_what_was_changed_in_the_facts_of_a_round_is_said(copy):
     path = place(copy, 2) / "round.json"
-    for old, new, said in (
+    for old, new, expected in (
         ('"weight": 10.0', '"weight": 90.0', "clients, their files or weights"),
         ('"accuracy": 0.5', '"accuracy": 0.9', "metrics"),
         ("must be finite", "must be finer", "quarantined"),
@@ -185,7 +185,7 @@ def test_what_was_changed_in_the_facts_of_a_round_is_said(copy):
     ):
         whole = path.read_text()
         path.write_text(whole.replace(old, new))
-        assert said in named(copy)["rounds/0000000002/round.json"]
+        assert expected in named(copy)["rounds/0000000002/round.json"]
         path.write_text(whole)
     assert verify(copy).agrees
 
@@ -271,12 +271,16 @@ def test_a_changed_bit_in_a_ledger_is_found_or_makes_it_the_true_ledger_of_setti
 @given(data=st.data())
 def test_a_changed_number_in_an_answer_is_found(run, right_answer, tmp_path_factory, data):
     path = tmp_path_factory.getbasetemp() / "answer.json"
-    said = json.loads(right_answer)
+    expected = json.loads(right_answer)
     where = data.draw(st.sampled_from(["scores", "seen", "mean", "ranks", "credits"]))
-    row = said[where] if where != "credits" else said[where][data.draw(st.sampled_from(sorted(said["credits"])))]
+    row = (
+        expected[where]
+        if where != "credits"
+        else expected[where][data.draw(st.sampled_from(sorted(expected["credits"])))]
+    )
     at = data.draw(st.sampled_from([place for place, value in enumerate(row) if value is not None]))
     row[at] += data.draw(st.sampled_from([1, -1, 100]))
-    path.write_text(json.dumps(said))
+    path.write_text(json.dumps(expected))
     found = named(run, artifacts=[path])
     assert set(found) == {str(path)}
     assert f"of {['3', repr('ann'), repr('bob')][at]} is" in found[str(path)]

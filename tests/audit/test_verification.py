@@ -65,10 +65,10 @@ def test_everything_can_be_had_as_json(run):
     (run / "run.json").write_text("{}")
     done = fedcoast("verify", run, "--json")
     assert done.exit_code == 1
-    held = json.loads(done.stdout)
-    assert held["agrees"] is False
-    assert [finding["file"] for finding in held["findings"]] == ["run.json"]
-    assert held["head"] == verify(run).head
+    content = json.loads(done.stdout)
+    assert content["agrees"] is False
+    assert [finding["file"] for finding in content["findings"]] == ["run.json"]
+    assert content["head"] == verify(run).head
 
 
 def test_a_run_without_a_chain_does_not_pass_for_verified(run):
@@ -81,8 +81,10 @@ def test_a_report_carries_the_head_the_settings_and_the_scores_and_is_confirmed(
     assert verify(run).head in report.read_text()
     done = fedcoast("verify", run, "--report", report)
     assert done.exit_code == 0
-    said = f"agrees: {report}: its report follows from the rounds up to 5, whose head it carries, by coast(keep=0.3, "
-    assert said in done.stdout
+    expected = (
+        f"agrees: {report}: its report follows from the rounds up to 5, whose head it carries, by coast(keep=0.3, "
+    )
+    assert expected in done.stdout
 
 
 @pytest.mark.parametrize("form", ["md", "html"])
@@ -126,9 +128,9 @@ def test_a_score_forged_in_a_report_is_found_although_its_hash_was_forged_too(ru
     from fedcoast.reports import signature as seal
 
     fedcoast("report", run, "-o", tmp_path / "r.json", "--keep", 0.3)
-    held = json.loads((tmp_path / "r.json").read_text())
-    stamp = held.pop("seal")
-    for forge, said in (
+    content = json.loads((tmp_path / "r.json").read_text())
+    stamp = content.pop("seal")
+    for forge, expected in (
         (lambda it: it["clients"][0].update(score=10**6), "with score 1000000"),
         (lambda it: it["clients"][-1].update(rank=1), "with rank 1"),
         (lambda it: it["assessment"]["scores"].__setitem__(0, 10**6), "the score of 3 is 1000000"),
@@ -138,13 +140,13 @@ def test_a_score_forged_in_a_report_is_found_although_its_hash_was_forged_too(ru
         (lambda it: it["assessment"].update(method="constant"), "cannot be checked: constant does not take"),
         (lambda it: it["assessment"]["clients"].pop(), "names the clients"),
     ):
-        forged = json.loads(json.dumps(held))
+        forged = json.loads(json.dumps(content))
         forge(forged)
         stamp["digest"] = seal._digest(seal._compact(forged))
         (tmp_path / "r.json").write_text(json.dumps({**forged, "seal": stamp}))
         found = [finding.what for finding in verify(run, [tmp_path / "r.json"]).findings]
         assert found
-        assert any(said in what for what in found), found
+        assert any(expected in what for what in found), found
         assert not any("does not have the hash" in what for what in found)
 
 
@@ -212,7 +214,7 @@ def test_a_ledger_whose_rounds_were_spilled_is_as_true_as_one_without(run, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("forge", "said"),
+    ("forge", "expected"),
     [
         (
             lambda state: state["facts"]["pending"][1]["sheaf"]["parts"][0].update(crc=7),
@@ -228,7 +230,7 @@ def test_a_ledger_whose_rounds_were_spilled_is_as_true_as_one_without(run, tmp_p
         (lambda state: state.update(last_round="5"), "does not say which round was the last"),
     ],
 )
-def test_a_forged_ledger_is_found_although_its_rounds_were_spilled(run, tmp_path, forge, said):
+def test_a_forged_ledger_is_found_although_its_rounds_were_spilled(run, tmp_path, forge, expected):
     assessor = CoAst(**MOVEMENT, spill_dir=tmp_path / "spilled")
     show(assessor, replay(run))
     assessor.save(run / "coast.state")
@@ -236,7 +238,7 @@ def test_a_forged_ledger_is_found_although_its_rounds_were_spilled(run, tmp_path
     forge(state)
     write_tensors(run / "coast.state", {name: (array, array.dtype.name) for name, array in arrays.items()}, state)
     found = [finding.what for finding in verify(run).findings]
-    assert any(said in what for what in found), found
+    assert any(expected in what for what in found), found
 
 
 def test_a_spilled_ledger_with_another_array_is_found(run, tmp_path):
@@ -254,9 +256,9 @@ def test_an_answer_may_know_clients_from_rounds_that_gave_nobody_credit(tmp_path
     """Fed-PCA gives none where one client answered alone."""
     crowd = list(federation(seed=4, rounds=6, clients=("ann", "bob", "cid")))
     with Recorder(tmp_path / "run") as recorder:
-        for round in crowd:
-            alone = {2: "dora", 4: "emil", 5: "fay"}.get(round.number)
-            recorder.observe(round if alone is None else replace(round, local={alone: round.local["ann"]}))
+        for fl_round in crowd:
+            alone = {2: "dora", 4: "emil", 5: "fay"}.get(fl_round.number)
+            recorder.observe(fl_round if alone is None else replace(fl_round, local={alone: fl_round.local["ann"]}))
     for last in range(7):
         assessor = FedPCA(bonus=4)
         show(assessor, islice(replay(tmp_path / "run"), last))
@@ -282,8 +284,8 @@ def test_a_true_report_is_not_blamed_for_a_recording_that_was_changed(run, repor
     found = verify(run, [report])
     assert [finding.file for finding in found.findings] == ["rounds/0000000003/client-000001.safetensors"]
     assert (found.confirmed, found.unchecked) == ((), (f"{report}, since the recording is not what it was",))
-    said = f"not checked: {report}, since the recording is not what it was"
-    assert said in fedcoast("verify", run, "--report", report).stdout
+    expected = f"not checked: {report}, since the recording is not what it was"
+    assert expected in fedcoast("verify", run, "--report", report).stdout
 
 
 def test_a_head_that_was_kept_earlier_says_what_was_added_since(run, tmp_path):
@@ -294,19 +296,19 @@ def test_a_head_that_was_kept_earlier_says_what_was_added_since(run, tmp_path):
 
 
 def test_what_cannot_be_verified_at_all_is_said(run, tmp_path):
-    for arguments, error, said in (
+    for arguments, error, expected in (
         ([tmp_path / "nowhere"], BadFile, "is no recorded run"),
         ([run, "--head", "abc"], BadSetting, "64 hexadecimal digits"),
         ([run, "--report", tmp_path / "nowhere.html"], BadFile, "is no file"),
     ):
-        with pytest.raises(error, match=said):
+        with pytest.raises(error, match=expected):
             fedcoast("verify", *arguments)
     (tmp_path / "r.html").write_text("<html>")
     assert "cannot be checked" in str(verify(run, [tmp_path / "r.html"]).findings[0])
 
 
 @pytest.mark.parametrize(
-    "said",
+    "expected",
     [
         b"",
         b"[]",
@@ -318,17 +320,17 @@ def test_what_cannot_be_verified_at_all_is_said(run, tmp_path):
     ],
 )
 @pytest.mark.parametrize("name", ["paper.json", "paper.html", "paper.state"])
-def test_a_paper_of_nonsense_is_named_and_no_traceback_shown(run, tmp_path, name, said):
-    (tmp_path / name).write_bytes(said)
+def test_a_paper_of_nonsense_is_named_and_no_traceback_shown(run, tmp_path, name, expected):
+    (tmp_path / name).write_bytes(expected)
     (finding,) = verify(run, [tmp_path / name]).findings
     assert finding.file == str(tmp_path / name)
     assert "cannot be checked" in finding.what
 
 
 def test_an_answer_of_nonsense_settings_is_named(run, tmp_path):
-    said = json.loads(answer(run).to_json())
+    expected = json.loads(answer(run).to_json())
     for changes in ({"method": ["coast"]}, {"method": 3}, {"settings": 3}, {"settings": {"rounds": [1, 2, 3, 4]}}):
-        (tmp_path / "a.json").write_text(json.dumps({**said, **changes}))
+        (tmp_path / "a.json").write_text(json.dumps({**expected, **changes}))
         (finding,) = verify(run, [tmp_path / "a.json"]).findings
         assert "cannot be checked" in finding.what
 
@@ -358,14 +360,14 @@ def test_every_method_that_needs_no_data_can_be_made_again_from_its_settings(nam
 
 def test_settings_that_no_file_can_hold_are_said():
     chosen = CoAst(layers=lambda name: True).assessment()
-    for method, settings, said in (
+    for method, settings, expected in (
         ("coast", chosen.settings, "which no file can hold"),
         ("shapley", {}, "needs validation data"),
-        ("astrology", {}, "no method of this fedcoast"),
+        ("astrology", {}, "not a method of this fedcoast"),
         ("coast", {"colour": "red"}, "does not take these settings"),
         ("coast", {"keep": 0.1}, "has other settings"),
     ):
-        with pytest.raises(BadSetting, match=said):
+        with pytest.raises(BadSetting, match=expected):
             remade(method, settings)
     sliding = CoAst(score_rounds=slice(-3, None), layers=["a*", "b"]).assessment().settings
     assert remade("coast", sliding).assessment().settings == sliding

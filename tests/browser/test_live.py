@@ -27,8 +27,8 @@ CLIENTS = ("ann", SCRIPT, RIGHT_TO_LEFT, "dan")
 
 @pytest.fixture
 def port():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return taken.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
 
 
 @contextlib.contextmanager
@@ -66,8 +66,8 @@ def ranking(page):
 def grown(visit, folder, address, rounds):
     """A page that has seen these rounds, with the recorder that goes on."""
     recorder = Recorder(folder)
-    for round in rounds:
-        recorder.observe(round)
+    for fl_round in rounds:
+        recorder.observe(fl_round)
     page = visit(address, offline=False)
     told(page, f"round {rounds[-1].number}")
     return drawn(page, "ranking"), recorder
@@ -90,10 +90,10 @@ def test_the_page_updates_within_a_second_of_a_new_round(visit, tmp_path, port):
             )
         )
         recorded = {}
-        for round in rounds[14:]:
-            recorder.observe(round)
-            recorded[f"Live: round {round.number}"] = time.time()
-            told(page, f"round {round.number}", timeout=5_000)
+        for fl_round in rounds[14:]:
+            recorder.observe(fl_round)
+            recorded[f"Live: round {fl_round.number}"] = time.time()
+            told(page, f"round {fl_round.number}", timeout=5_000)
         recorder.close()
         seen = page.evaluate("window.seen")
         times = [seen[text] / 1000 - when for text, when in recorded.items()]
@@ -108,8 +108,8 @@ def test_it_begins_before_the_run_does_and_names_are_text(visit, tmp_path, port)
         page = visit(address, offline=False)
         told(page, "Waiting (no round yet)")
         with Recorder(tmp_path / "run") as recorder:
-            for round in federation(rounds=12, clients=CLIENTS):
-                recorder.observe(round)
+            for fl_round in federation(rounds=12, clients=CLIENTS):
+                recorder.observe(fl_round)
         told(page, "Live: round 12")
         assert sorted(ranking(page)) == sorted(CLIENTS)
         assert SCRIPT in drawn(page, "ranking").locator("#figure-ranking .ytick text").all_text_contents()
@@ -121,8 +121,8 @@ def test_it_comes_back_when_the_server_was_restarted(visit, tmp_path, port):
     with served(tmp_path / "run", port) as address:
         page, recorder = grown(visit, tmp_path / "run", address, rounds[:8])
     told(page, "Connection lost")
-    for round in rounds[8:]:
-        recorder.observe(round)
+    for fl_round in rounds[8:]:
+        recorder.observe(fl_round)
     recorder.close()
     with served(tmp_path / "run", port):
         told(page, "Live: round 10")
@@ -138,8 +138,8 @@ def test_a_run_that_is_begun_anew_is_shown_anew(visit, tmp_path, port):
         told(page, "Waiting (round 8)")
         assert sorted(ranking(page)) == sorted(CLIENTS)
         with Recorder(tmp_path / "run") as fresh:
-            for round in federation(seed=3, rounds=5, clients=("x", "y")):
-                fresh.observe(round)
+            for fl_round in federation(seed=3, rounds=5, clients=("x", "y")):
+                fresh.observe(fl_round)
         told(page, "Live: round 5")
         assert sorted(ranking(page)) == ["x", "y"]
         assert page.complaints == []

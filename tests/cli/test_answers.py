@@ -49,8 +49,8 @@ def test_a_run_is_ranked_on_stdout_and_nothing_else_is_said_in_a_pipe(run):
 def test_json_is_the_whole_answer(run):
     done = within("assess", run, "--keep", "0.5", "--json")
     assessor = CoAst(keep=0.5)
-    for round in replay(run):
-        assessor.observe(round)
+    for fl_round in replay(run):
+        assessor.observe(fl_round)
     assert Assessment.from_json(done.stdout) == assessor.assessment()
     assert json.loads(done.stdout)["scores"] == [4, 2, -4]
 
@@ -78,8 +78,8 @@ def test_csv_is_the_whole_answer(run):
 def test_every_option_reaches_the_assessor(run, options, settings):
     done = within("assess", run, "--keep", "0.5", "--json", *options)
     assessor = CoAst(keep=0.5, **settings)
-    for round in replay(run):
-        assessor.observe(round)
+    for fl_round in replay(run):
+        assessor.observe(fl_round)
     assert Assessment.from_json(done.stdout) == assessor.assessment()
 
 
@@ -96,12 +96,12 @@ def test_presets_are_ours_the_papers_and_the_codes(run):
 
 
 def test_the_past_can_be_left_in(run):
-    said = json.loads(within("assess", run, "--past-weight", "0", "--layers", "all", "--json").stdout)
-    assert said == json.loads(within("assess", run, "--preset", "votes", "--json").stdout)
+    expected = json.loads(within("assess", run, "--past-weight", "0", "--layers", "all", "--json").stdout)
+    assert expected == json.loads(within("assess", run, "--preset", "votes", "--json").stdout)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "expected"),
     [
         (["assess", "nowhere"], 3, "nowhere is not a folder"),
         (["assess", "RUN", "--keep", "10"], 3, "did you mean 0.10?"),
@@ -118,10 +118,10 @@ def test_the_past_can_be_left_in(run):
         (["lab", "samples", "--dataset", "digits", "--out", "x.gif"], 3, "written as PNG"),
     ],
 )
-def test_exit_codes_mean_something(run, tmp_path, arguments, code, said):
+def test_exit_codes_mean_something(run, tmp_path, arguments, code, expected):
     done = within(*(run if argument == "RUN" else argument for argument in arguments))
     assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
-    assert said in done.stderr
+    assert expected in done.stderr
 
 
 def test_too_few_rounds_are_said_in_words(run):
@@ -131,12 +131,12 @@ def test_too_few_rounds_are_said_in_words(run):
 
 
 def test_checkpoints_are_assessed_and_imported_alike(tmp_path):
-    for round in fixture_a.rounds("observer"):
-        place = tmp_path / "checkpoints" / f"round-{round.number}"
+    for fl_round in fixture_a.rounds("observer"):
+        place = tmp_path / "checkpoints" / f"round-{fl_round.number}"
         (place / "clients").mkdir(parents=True)
-        np.savez(place / "start.npz", **round.start)
-        np.savez(place / "end.npz", **round.end)
-        for client, model in round.local.items():
+        np.savez(place / "start.npz", **fl_round.start)
+        np.savez(place / "end.npz", **fl_round.end)
+        for client, model in fl_round.local.items():
             np.savez(place / "clients" / f"{client}.npz", **model)
     assert "4 rounds recorded" in within("import", tmp_path / "checkpoints", tmp_path / "run").stdout
     answers = [within("assess", tmp_path / name, "--keep", "0.5", "--json").stdout for name in ("checkpoints", "run")]
@@ -148,9 +148,9 @@ def test_checkpoints_are_assessed_and_imported_alike(tmp_path):
 def test_a_name_that_would_drive_the_terminal_is_shown_as_text(tmp_path):
     rude = "\x1b[2J[bold]boo[/bold]\n"
     with Recorder(tmp_path) as recorder:
-        for round in fixture_a.rounds("observer"):
-            local = {rude if client == "c1" else client: model for client, model in round.local.items()}
-            recorder.observe(Round(round.number, round.start, local, round.end))
+        for fl_round in fixture_a.rounds("observer"):
+            local = {rude if client == "c1" else client: model for client, model in fl_round.local.items()}
+            recorder.observe(Round(fl_round.number, fl_round.start, local, fl_round.end))
     shown = fedcoast("assess", tmp_path, "--keep", "0.5", FORCE_COLOR="1").stdout
     assert r"\x1b[2J[bold]boo[/bold]\n" in shown
     assert "\x1b[2J" not in shown
@@ -162,11 +162,11 @@ def test_no_color_is_respected_even_where_color_could_be(run):
 
 def test_a_bad_upload_is_counted_and_the_others_ranked(tmp_path):
     with Recorder(tmp_path) as recorder:
-        for round in fixture_a.rounds("observer"):
-            local = dict(round.local)
-            if round.number == 2:
+        for fl_round in fixture_a.rounds("observer"):
+            local = dict(fl_round.local)
+            if fl_round.number == 2:
                 local["c2"] = {name: array * np.nan for name, array in local["c2"].items()}
-            recorder.observe(Round(round.number, round.start, local, round.end))
+            recorder.observe(Round(fl_round.number, fl_round.start, local, fl_round.end))
     done = within("assess", tmp_path, "--keep", "0.5", "--json")
     answer = Assessment.from_json(done.stdout)
     assert "must be finite; got nan" in answer.quarantined[2]["c2"]
@@ -178,9 +178,9 @@ def test_a_bad_upload_is_counted_and_the_others_ranked(tmp_path):
 
 def test_a_name_that_is_no_text_is_written_to_a_strict_pipe(tmp_path):
     with Recorder(tmp_path) as recorder:
-        for round in fixture_a.rounds("observer"):
-            local = {"b\udce9rlin" if client == "c1" else client: model for client, model in round.local.items()}
-            recorder.observe(Round(round.number, round.start, local, round.end))
+        for fl_round in fixture_a.rounds("observer"):
+            local = {"b\udce9rlin" if client == "c1" else client: model for client, model in fl_round.local.items()}
+            recorder.observe(Round(fl_round.number, fl_round.start, local, fl_round.end))
     done = fedcoast("assess", tmp_path, "--keep", "0.5", "--csv", PYTHONIOENCODING="utf-8:strict")
     assert (done.returncode, done.stderr) == (0, "")
     assert r"b\udce9rlin,str,1,4" in done.stdout

@@ -1,4 +1,4 @@
-"""What a stranger typed first (trials 1.8, 1.10 and 1.15)."""
+"""The command line as a new user types it."""
 
 import json
 import os
@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import fixture_a
@@ -13,6 +14,7 @@ from fedcoast import Recorder
 from fedcoast.cli import app
 from fedcoast.cli.method_choice import load_utility
 from fedcoast.errors import BadSetting
+from fedcoast.methods import CoAstConfig
 
 
 @pytest.fixture
@@ -55,6 +57,27 @@ def test_another_method_can_be_asked(run):
     assert "did you mean cosine?" in str(wrong.exception)
     mixed = invoke("assess", run, "--method", "cosine", "--keep", "0.5")
     assert "options of CoAst mean nothing to cosine" in str(mixed.exception)
+
+
+def test_every_option_of_another_method_can_be_given(run):
+    done = invoke("assess", run, "--method", "cgsv", "--option", "momentum=0.5", "--option", "layers=all", "--json")
+    settings = json.loads(done.stdout)["settings"]
+    assert (settings["momentum"], settings["layers"]) == (0.5, "all")
+    assert invoke("rewards", run, "--method", "cosine", "--option", "reference=movement", "--force").exit_code == 0
+    wrong = invoke("assess", run, "--method", "cgsv", "--option", "momentun=0.5")
+    assert "there is no option 'momentun'" in str(wrong.exception)
+    assert "did you mean momentum?" in str(wrong.exception)
+    malformed = invoke("assess", run, "--method", "cgsv", "--option", "momentum")
+    assert "--option must look like NAME=VALUE" in str(malformed.exception)
+
+
+def test_all_commands_that_assess_take_the_same_options():
+    group = typer.main.get_command(app)
+    wanted = {"method", "option", "utility", "preset", *CoAstConfig.options()}
+    for command in ("assess", "report", "serve", "watch", "rewards"):
+        parameters = {parameter.name: parameter for parameter in group.commands[command].params}
+        assert wanted <= set(parameters), command
+        assert all(parameters[name].help == info.help for name, info in CoAstConfig.options().items())
 
 
 def test_own_validation_data_serve_methods_that_need_some(run, tmp_path, monkeypatch):

@@ -23,8 +23,8 @@ FREE = [name for name, method in METHODS.items() if not {"utility", "gradient"} 
 
 def record(folder, rounds, about=None):
     with Recorder(folder, about=about or {}) as recorder:
-        for round in rounds:
-            recorder.observe(round)
+        for fl_round in rounds:
+            recorder.observe(fl_round)
     return str(folder)
 
 
@@ -45,7 +45,7 @@ def test_all_asks_everyone_and_says_who_cannot_answer(run):
     data = json.loads(ask(run, "--json").stdout)
     assert {*data["methods"], *data["errors"]} == set(METHODS)
     assert set(data["methods"]) == set(FREE) - {"size"}
-    assert "does not say what the uploads counted for" in data["errors"]["size"]
+    assert "has no aggregation weights" in data["errors"]["size"]
     assert (
         data["errors"]["shapley"]
         == "it needs validation data: give your own (--utility module:function, which values a model)"
@@ -76,7 +76,7 @@ def test_an_unknown_name_is_refused(run, given, hint):
 
 
 def test_if_nobody_can_answer_the_reasons_are_the_error(run):
-    with pytest.raises(BadSetting, match=r"no method has an answer about .*run. size: round 1 does not say"):
+    with pytest.raises(BadSetting, match=r"no method has an answer about .*run. size: round 1 has no"):
         ask(run, "--methods", "size")
 
 

@@ -1,20 +1,15 @@
-import io
 import json
-import sys
-from contextlib import redirect_stderr, redirect_stdout
-from types import SimpleNamespace
-from unittest import mock
 
 import numpy as np
 import pytest
 
+from command_line import fedcoast
 from fedcoast import Assessment
 from fedcoast.audit.verification import verify
-from fedcoast.cli import main
 from health import dying, of_before, record
 
 LOSING = (
-    "50% of body was moved by nobody in round 5, and more than 10% of it in each of the last 3 rounds: the model is"
+    "50% of body was moved by no client in round 5, and more than 10% of it in each of the last 3 rounds: the model is"
     " losing capacity, and scores rest on the part that still moves."
 )
 
@@ -22,18 +17,6 @@ LOSING = (
 @pytest.fixture(autouse=True)
 def _no_waiting_for_the_disk(monkeypatch):
     monkeypatch.setattr("os.fsync", lambda handle: None)
-
-
-def fedcoast(*arguments):
-    done = SimpleNamespace(code=0)
-    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
-        try:
-            with mock.patch.object(sys, "argv", ["fedcoast", *map(str, arguments)]):
-                main()
-        except SystemExit as end:
-            done.code = end.code or 0
-    done.out, done.err = out.getvalue(), err.getvalue()
-    return done
 
 
 def as_checkpoints(folder, rounds):
@@ -49,28 +32,28 @@ def as_checkpoints(folder, rounds):
 
 def test_a_run_that_loses_capacity_is_assessed_with_a_warning(tmp_path):
     done = fedcoast("assess", record(tmp_path / "run", dying([0, 0, 3, 4, 5])))
-    assert (done.code, done.err) == (0, "")
-    assert done.out.endswith(f"{LOSING}\n")
+    assert (done.code, done.stderr) == (0, "")
+    assert done.stdout.endswith(f"{LOSING}\n")
 
 
 @pytest.mark.parametrize("options", [{}, {"ballot_keep": 0.1}])
 def test_a_recording_of_before_is_warned_about_where_its_uploads_tell(tmp_path, options):
     folder = of_before(record(tmp_path / "run", dying([0, 0, 3, 4, 5]), **options))
-    assert (LOSING in fedcoast("assess", folder).out) is (not options)
+    assert (LOSING in fedcoast("assess", folder).stdout) is (not options)
 
 
 def test_checkpoints_are_warned_about_too(tmp_path):
-    assert LOSING in fedcoast("assess", as_checkpoints(tmp_path / "run", dying([0, 0, 3, 4, 5]))).out
+    assert LOSING in fedcoast("assess", as_checkpoints(tmp_path / "run", dying([0, 0, 3, 4, 5]))).stdout
 
 
 def test_of_a_healthy_run_nothing_is_said(tmp_path):
     done = fedcoast("assess", record(tmp_path / "run", dying([0, 5, 1, 1, 1])))
-    assert "moved by nobody" not in done.out
+    assert "moved by no client" not in done.stdout
 
 
 def test_json_has_it_beside_the_answer_and_csv_is_as_ever(tmp_path):
     folder = record(tmp_path / "run", dying([0, 0, 3, 4, 5]))
-    text = fedcoast("assess", folder, "--json").out
+    text = fedcoast("assess", folder, "--json").stdout
     assert json.loads(text)["health"] == {
         "round": 5,
         "layer": "body",
@@ -79,27 +62,27 @@ def test_json_has_it_beside_the_answer_and_csv_is_as_ever(tmp_path):
         "never_moved": False,
         "warning": LOSING,
     }
-    table = fedcoast("assess", folder, "--csv").out
+    table = fedcoast("assess", folder, "--csv").stdout
     assert Assessment.from_csv(table) == Assessment.from_json(text)
-    assert "moved by nobody" not in table
+    assert "moved by no client" not in table
     old = of_before(record(tmp_path / "old", dying([5, 5, 5]), ballot_keep=0.1))
-    assert json.loads(fedcoast("assess", old, "--json").out)["health"] is None
+    assert json.loads(fedcoast("assess", old, "--json").stdout)["health"] is None
 
 
 def test_the_health_in_an_answer_is_verified_with_it(tmp_path):
     folder, answer = record(tmp_path / "run", dying([0, 0, 3, 4, 5])), tmp_path / "answer.json"
-    answer.write_text(fedcoast("assess", folder, "--json").out)
+    answer.write_text(fedcoast("assess", folder, "--json").stdout)
     assert verify(folder, [answer]).agrees
-    said = json.loads(answer.read_text())
-    answer.write_text(json.dumps({**said, "health": {**said["health"], "warning": None}}))
+    expected = json.loads(answer.read_text())
+    answer.write_text(json.dumps({**expected, "health": {**expected["health"], "warning": None}}))
     (finding,) = verify(folder, [answer]).findings
     assert finding.what.startswith("says of the model's health")
 
 
 def test_a_layer_that_would_drive_the_terminal_is_shown_as_text(tmp_path):
     done = fedcoast("assess", record(tmp_path / "run", dying([0, 4, 5], layer="\x1b[2J[bold]boo[/bold]")))
-    assert r"50% of \x1b[2J[bold]boo[/bold] was moved by nobody in round 3" in done.out
-    assert "\x1b[2J" not in done.out
+    assert r"50% of \x1b[2J[bold]boo[/bold] was moved by no client in round 3" in done.stdout
+    assert "\x1b[2J" not in done.stdout
 
 
 def test_a_report_of_a_run_of_before_warns_and_says_what_it_knows(tmp_path):
@@ -116,6 +99,6 @@ def test_a_simulation_ends_with_the_health_of_its_model(tmp_path):
         *("simulate", "--dataset", "digits", "--model", "mlp", "--rounds", "3", "--clients", "2", "--workers", "1"),
         *("--record", "ballots", "--out", tmp_path),
     )
-    assert done.code == 0, done.err
-    (line,) = [line for line in done.out.splitlines() if line.startswith("Health: ")]
-    assert "moved by nobody in" in line or "moved by somebody" in line
+    assert done.code == 0, done.stderr
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("Health: ")]
+    assert "moved by no client in" in line or "moved by some client" in line

@@ -23,11 +23,11 @@ every_command = pytest.mark.parametrize(("words", "parameters"), list(commands(t
 @every_command
 def test_every_argument_is_explained(words, parameters):
     shown = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "120", "TERM": "dumb", "NO_COLOR": "1"}).stdout
-    usage, _, told = shown[shown.index("Usage:") :].partition("\n")
+    usage, _, details = shown[shown.index("Usage:") :].partition("\n")
     for parameter in parameters:
         if parameter.param_type_name == "argument":
             assert parameter.name.upper() in usage
-            assert re.search(rf"\b{parameter.name.upper()}\b", told), f"what {parameter.name.upper()} is"
+            assert re.search(rf"\b{parameter.name.upper()}\b", details), f"what {parameter.name.upper()} is"
 
 
 @every_command

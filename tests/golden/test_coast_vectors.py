@@ -31,8 +31,8 @@ PER_ROUND = {
 
 def assess(mode, target, change=own, **settings):
     assessor = CoAst.votes(keep=0.5, signal=TARGETS[target], baseline="none", **settings)
-    for round in fixture_a.rounds(mode, change):
-        assessor.observe(round)
+    for fl_round in fixture_a.rounds(mode, change):
+        assessor.observe(fl_round)
     return assessor.assessment()
 
 
@@ -103,9 +103,9 @@ def test_ballots_and_votes_of_every_round():
     assert [one.tolist() for one in cast] == [[1, 0, 0, 1, 1, 0], [1, 0, -1, 0, 1, 0], [-1, 1, 0, 0, 0, 1]]
     totals = [
         np.concatenate(
-            [votes(ballot(round.local[c][name] - round.start[name], 0.5) for c in CLIENTS) for name in LAYERS]
+            [votes(ballot(fl_round.local[c][name] - fl_round.start[name], 0.5) for c in CLIENTS) for name in LAYERS]
         ).tolist()
-        for round in fixture_a.rounds("inloop")
+        for fl_round in fixture_a.rounds("inloop")
     ]
     assert totals == [[1, 1, -1, 1, 2, 1], [0, -1, 1, 0, 0, 1], [0, -1, -1, 0, 0, 1], [0, 0, 1, 1, 2, 1]]
 
@@ -135,5 +135,5 @@ def test_algorithm_one_read_literally_with_zero_for_every_pruned_entry(mode, exp
             for name in LAYERS:
                 cast = ballot(here.local[client][name] - here.start[name], 0.5)
                 claim = signs(here.start[name] + 0.02 * cast) * np.abs(cast)
-                totals[client] += agreement(claim, movement([round.end[name] for round in window], ulps=4))
+                totals[client] += agreement(claim, movement([fl_round.end[name] for fl_round in window], ulps=4))
     assert tuple(totals.values()) == expected

@@ -152,8 +152,8 @@ Q = {
 
 
 def assess(assessor, rounds):
-    for round in rounds:
-        assessor.observe(round)
+    for fl_round in rounds:
+        assessor.observe(fl_round)
     return assessor.assessment()
 
 
@@ -169,7 +169,7 @@ def credits(assessment):
 def test_the_quadratic_federation_itself(weights):
     shown, utility = list(fixture_q.rounds(weights)), Quadratic()
     np.testing.assert_allclose(as_vector(shown[-1].end), Q[weights]["theta"], **CLOSE)
-    worths = [utility(shown[0].start), *(utility(round.end) for round in shown)]
+    worths = [utility(shown[0].start), *(utility(fl_round.end) for fl_round in shown)]
     np.testing.assert_allclose(worths, Q[weights]["global"], **CLOSE)
 
 

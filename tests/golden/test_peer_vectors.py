@@ -20,10 +20,10 @@ PAIRS = (np.array([1, 4]), np.array([2, 5]))
 
 
 def codes(number):
-    round = next(round for round in fixture_a.rounds("observer") if round.number == number)
-    start = list(round.start.values())
+    fl_round = next(fl_round for fl_round in fixture_a.rounds("observer") if fl_round.number == number)
+    start = list(fl_round.start.values())
     return [
-        np.concatenate([quantise(piece, 0.4, 2) for piece in chunks(list(round.local[client].values()), start)])
+        np.concatenate([quantise(piece, 0.4, 2) for piece in chunks(list(fl_round.local[client].values()), start)])
         for client in CLIENTS
     ]
 

@@ -47,7 +47,7 @@ SAMPLES = dict(zip(CLIENTS, (3, 2, 1), strict=True))
 
 
 def rounds(weights=SAMPLES):
-    return [replace(round, weights=weights) for round in fixture_a.rounds("observer")]
+    return [replace(fl_round, weights=weights) for fl_round in fixture_a.rounds("observer")]
 
 
 def as_classifier(model):
@@ -57,9 +57,9 @@ def as_classifier(model):
 
 
 def classifier_rounds():
-    for round in fixture_a.rounds("observer"):
-        local = {client: as_classifier(model) for client, model in round.local.items()}
-        yield Round(round.number, as_classifier(round.start), local, as_classifier(round.end))
+    for fl_round in fixture_a.rounds("observer"):
+        local = {client: as_classifier(model) for client, model in fl_round.local.items()}
+        yield Round(fl_round.number, as_classifier(fl_round.start), local, as_classifier(fl_round.end))
 
 
 def of(mapping):
@@ -67,17 +67,17 @@ def of(mapping):
 
 
 def test_cgsv_credits_are_the_cosines_with_the_common_update():
-    assessor = CGSV(length=0.5, memory=0.95)
-    for round in rounds():
-        assessor.observe(round)
+    assessor = CGSV(clip_norm=0.5, momentum=0.95)
+    for fl_round in rounds():
+        assessor.observe(fl_round)
     credits = assessor.assessment().credits
     np.testing.assert_allclose([of(credits[number]) for number in (1, 2, 3, 4)], PHI, **PRINTED)
 
 
 def test_cgsv_scores_are_the_reputations_after_every_round():
-    assessor = CGSV(length=0.5, memory=0.95)
-    for round, expected in zip(rounds(), REPUTATION, strict=True):
-        assessor.observe(round)
+    assessor = CGSV(clip_norm=0.5, momentum=0.95)
+    for fl_round, expected in zip(rounds(), REPUTATION, strict=True):
+        assessor.observe(fl_round)
         np.testing.assert_allclose(of(assessor.assessment().scores), expected, **PRINTED)
 
 
@@ -107,34 +107,34 @@ def test_the_cosine_game_from_dot_products_alone():
 @pytest.mark.parametrize("reference", ["mean", "movement"])
 def test_plain_cosine_sums(reference):
     assessor = Cosine(reference=reference)
-    for round in rounds(weights=None):
-        assessor.observe(round)
+    for fl_round in rounds(weights=None):
+        assessor.observe(fl_round)
     np.testing.assert_allclose(of(assessor.assessment().scores), COSINE_SUMS, **PRINTED)
 
 
 def test_cgsv_of_the_research_code_is_the_cosine_sum_without_the_first_round():
     assessor = CGSVResearchCode()
-    for round in rounds():
-        assessor.observe(round)
+    for fl_round in rounds():
+        assessor.observe(fl_round)
     assessment = assessor.assessment()
     np.testing.assert_allclose(of(assessment.scores), COSINE_SUMS_OF_THE_RESEARCH_CODE, **PRINTED)
     assert list(assessment.credits) == [2, 3, 4]
 
 
 def test_shapfed_class_by_class():
-    for round, expected in zip(classifier_rounds(), CLASS_COSINES, strict=False):
+    for fl_round, expected in zip(classifier_rounds(), CLASS_COSINES, strict=False):
         updates = {
-            client: np.column_stack([model[name] - round.start[name] for name in ("head.weight", "head.bias")])
-            for client, model in round.local.items()
+            client: np.column_stack([model[name] - fl_round.start[name] for name in ("head.weight", "head.bias")])
+            for client, model in fl_round.local.items()
         }
         table = class_cosines(updates, dict.fromkeys(CLIENTS, 1 / 3))
         np.testing.assert_allclose([table[client] for client in CLIENTS], expected, **PRINTED)
 
 
 def test_shapfed_scores_are_the_moving_average_over_classes():
-    assessor = ShapFed(memory=0.9, weighting="uniform")
-    for round, gamma, shares in zip(classifier_rounds(), GAMMA, AUTHORS_SHARES, strict=False):
-        assessor.observe(round)
+    assessor = ShapFed(momentum=0.9, weighting="uniform")
+    for fl_round, gamma, shares in zip(classifier_rounds(), GAMMA, AUTHORS_SHARES, strict=False):
+        assessor.observe(fl_round)
         scores = np.array(of(assessor.assessment().scores))
         np.testing.assert_allclose(scores, gamma, **PRINTED)
         # The authors' shares go below zero with γ; ours are for the common update alone, and stop at 0.

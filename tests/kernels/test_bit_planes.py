@@ -95,11 +95,11 @@ def test_votes_counted_in_planes_are_the_votes(seed, size, clients):
 
 def test_everyone_voting_alike_overflows_nothing():
     ones = np.ones(70, np.int8)
-    held = tally(2, 255)
+    votes = tally(2, 255)
     for _ in range(255):
-        count(held, to_planes(ones))
-    assert to_signs(majority_sign([held, held, held]), 70).tolist() == ones.tolist()
-    assert to_signs(majority_sign([held, held[::-1]]), 70).tolist() == [0] * 70
+        count(votes, to_planes(ones))
+    assert to_signs(majority_sign([votes, votes, votes]), 70).tolist() == ones.tolist()
+    assert to_signs(majority_sign([votes, votes[::-1]]), 70).tolist() == [0] * 70
 
 
 @pytest.mark.parametrize("threads", [1, 2])

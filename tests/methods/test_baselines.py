@@ -22,19 +22,21 @@ def test_data_size_is_what_the_aggregation_counted():
 
 
 def test_data_size_counts_the_rounds_a_client_was_there():
-    shown = weighted([without(round, "bob") if round.number == 2 else round for round in federation(rounds=3)])
+    shown = weighted(
+        [without(fl_round, "bob") if fl_round.number == 2 else fl_round for fl_round in federation(rounds=3)]
+    )
     assert show(Size(), shown).rounds_scored == {"ann": 3, "bob": 2, "cid": 3}
 
 
 def test_data_size_without_weights_says_what_is_missing():
-    with pytest.raises(BadRound, match=r"round 1 does not say what the uploads counted for.*Round\(weights=…\)"):
+    with pytest.raises(BadRound, match=r"round 1 has no aggregation weights.*Round\(weights=…\)"):
         show(Size(), federation(rounds=1))
 
 
 def test_a_weight_of_a_quarantined_client_earns_nothing():
-    (round,) = weighted(federation(rounds=1))
-    broken = {name: np.full_like(array, np.nan) for name, array in round.start.items()}
-    answer = show(Size(), [replace(round, local={**round.local, "bob": broken})])
+    (fl_round,) = weighted(federation(rounds=1))
+    broken = {name: np.full_like(array, np.nan) for name, array in fl_round.start.items()}
+    answer = show(Size(), [replace(fl_round, local={**fl_round.local, "bob": broken})])
     assert answer.credits == {1: {"ann": 30, "cid": 32}}
     assert answer.scores["bob"] == 0
 
@@ -63,12 +65,12 @@ def test_chance_is_uniform_and_on_average_of_no_use():
 
 
 def test_the_score_of_chance_does_not_grow_with_the_rounds():
-    shown = [without(round, "bob") if round.number > 1 else round for round in federation()]
+    shown = [without(fl_round, "bob") if fl_round.number > 1 else fl_round for fl_round in federation()]
     assert show(Chance(), shown).scores == show(Chance(), shown[:1]).scores
 
 
 def test_no_correlation_with_a_constant_is_a_number():
-    shown = [without(round, "bob") if round.number > 1 else round for round in federation()]
+    shown = [without(fl_round, "bob") if fl_round.number > 1 else fl_round for fl_round in federation()]
     constant, cosine = show(Constant(), shown), show(Cosine(), shown)
     assert set(constant.scores.values()) == {0}
     assert math.isnan(constant.spearman(cosine.scores))
@@ -76,6 +78,6 @@ def test_no_correlation_with_a_constant_is_a_number():
 
 
 def test_baselines_do_with_ballots():
-    (round,) = weighted(federation(rounds=1))
+    (fl_round,) = weighted(federation(rounds=1))
     for name in ("size", "chance", "constant"):
-        assert show(METHODS[name].make(), [replace(round, ballot_keep=0.1)]).credits
+        assert show(METHODS[name].make(), [replace(fl_round, ballot_keep=0.1)]).credits

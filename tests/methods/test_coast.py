@@ -35,12 +35,12 @@ def climbing(rounds, **updates):
 def test_the_credit_of_a_round_is_final_after_as_many_rounds_as_the_horizon(horizon):
     assessor = CoAst.votes(keep=1, horizon=horizon)
     final = {}
-    for round in climbing(8, helps=UP, hurts=DOWN):
-        assessor.observe(round)
+    for fl_round in climbing(8, helps=UP, hurts=DOWN):
+        assessor.observe(fl_round)
         assessment = assessor.assessment()
-        valued = range(1, round.number - horizon + 1)
+        valued = range(1, fl_round.number - horizon + 1)
         assert list(assessment.credits) == list(valued)
-        assert assessment.pending == tuple(range(max(1, round.number - horizon + 1), round.number + 1))
+        assert assessment.pending == tuple(range(max(1, fl_round.number - horizon + 1), fl_round.number + 1))
         assert assessment.credits.items() >= final.items()
         assert assessment.scores == {"helps": 4 * len(valued), "hurts": -4 * len(valued)}
         final = assessment.credits
@@ -69,7 +69,9 @@ def test_a_window_that_comes_back_to_where_it_was_gives_nobody_credit():
 
 
 def test_the_window_counts_rounds_as_they_are_shown_whatever_their_numbers():
-    rounds = [replace(round, number=number) for round, number in zip(climbing(3, a=UP), (10, 500, 501), strict=True)]
+    rounds = [
+        replace(fl_round, number=number) for fl_round, number in zip(climbing(3, a=UP), (10, 500, 501), strict=True)
+    ]
     assert show(CoAst.votes(keep=1, horizon=1), rounds).credits == {10: {"a": 4}, 500: {"a": 4}}
 
 
@@ -135,7 +137,7 @@ def test_one_client_alone_agrees_with_itself():
 
 def test_a_free_rider_never_ranks_first():
     for seed in range(5):
-        rounds = [with_upload(round, "idle", round.start) for round in federation(seed=seed, rounds=8)]
+        rounds = [with_upload(fl_round, "idle", fl_round.start) for fl_round in federation(seed=seed, rounds=8)]
         for target in ("ballot", "pruned", "parameters", "update"):
             assessment = show(CoAst.votes(keep=0.3, signal=target), rounds)
             assert assessment.scores["idle"] == 0
@@ -172,8 +174,8 @@ def test_a_warm_up_can_be_left_out_and_a_window_can_slide():
 def test_a_sliding_window_slides_as_rounds_come():
     assessor = CoAst.votes(keep=1, horizon=1, score_rounds=slice(-2, None))
     scores = []
-    for round in walk([UP] * 6, [{"a": DOWN}] * 2 + [{"a": UP}] * 4):
-        assessor.observe(round)
+    for fl_round in walk([UP] * 6, [{"a": DOWN}] * 2 + [{"a": UP}] * 4):
+        assessor.observe(fl_round)
         scores.append(assessor.assessment().scores["a"])
     assert scores == [0, -4, -8, 0, 8, 8]
 
@@ -192,8 +194,8 @@ def test_a_truncated_tail_is_valued_with_the_future_there_is_and_stays_pending()
 def test_a_truncated_credit_is_provisional():
     assessor = CoAst.votes(keep=1, horizon=2, incomplete_rounds="truncate")
     credits = []
-    for round in walk([UP, DOWN, [3, 3, 3, 3]], [{"a": UP}] * 3):
-        assessor.observe(round)
+    for fl_round in walk([UP, DOWN, [3, 3, 3, 3]], [{"a": UP}] * 3):
+        assessor.observe(fl_round)
         credits.append(assessor.assessment().credits.get(1))
     assert credits == [None, {"a": -4}, {"a": 4}]
 
@@ -209,8 +211,8 @@ def votes_of(layers, rounds=DEEP):
     """How many votes a client has: all parameters of the layers that count."""
     assessor = CoAst.votes(keep=1, layers=layers, signal="update", reference="movement", ulp_tolerance=0)
     show(assessor, rounds)
-    (held, *_) = assessor._waiting
-    return int(sizes(held.signals["ann"], held.plane_layout).sum())
+    (pending, *_) = assessor._waiting
+    return int(sizes(pending.signals["ann"], pending.plane_layout).sum())
 
 
 @pytest.mark.parametrize(("layers", "size"), [
@@ -252,11 +254,11 @@ def test_the_head_is_the_last_matrix_and_what_follows_it_whatever_order_later_ro
     )
 
 
-@pytest.mark.parametrize(("layers", "said"), [
+@pytest.mark.parametrize(("layers", "message"), [
     ("all", "all"), (["a.*", "b"], ["a.*", "b"]), (("a",), ["a"]), (str.islower, "function str.islower"),
 ])  # fmt: skip
-def test_the_choice_of_layers_is_said_in_the_settings(layers, said):
-    assert CoAst.votes(layers=layers).settings["layers"] == said
+def test_the_choice_of_layers_is_said_in_the_settings(layers, message):
+    assert CoAst.votes(layers=layers).settings["layers"] == message
 
 
 def test_a_nameless_function_is_said_as_well_as_can_be():
@@ -316,12 +318,12 @@ def test_statistics_of_normalisation_layers_never_vote():
 def votes_of_network(rounds):
     assessor = CoAst.votes(keep=1, signal="update")
     assessor.observe(rounds[0])
-    (held,) = assessor._waiting
-    return sum(held.plane_layout.sizes)
+    (pending,) = assessor._waiting
+    return sum(pending.plane_layout.sizes)
 
 
 def test_entries_named_as_buffers_never_vote():
-    rounds = [replace(round, buffers=["fc.*"]) for round in DEEP]
+    rounds = [replace(fl_round, buffers=["fc.*"]) for fl_round in DEEP]
     assert show(CoAst.votes(keep=0.5), rounds).scores == show(CoAst.votes(keep=0.5, layers="conv.*"), DEEP).scores
 
 
@@ -418,8 +420,8 @@ def test_a_client_whose_every_upload_was_bad_is_still_listed(caplog):
 
 
 def test_a_round_that_says_who_was_left_out_is_believed():
-    told = replace(DEEP[0], quarantined={"bob": "timed out", "zoe": "no signature"})
-    assessment = show(CoAst.votes(horizon=1), [told, *DEEP[1:]])
+    reported = replace(DEEP[0], quarantined={"bob": "timed out", "zoe": "no signature"})
+    assessment = show(CoAst.votes(horizon=1), [reported, *DEEP[1:]])
     assert assessment.quarantined == {1: {"bob": "timed out", "zoe": "no signature"}}
     assert "bob" not in assessment.credits[1]
     assert assessment.scores["zoe"] == 0
@@ -434,9 +436,10 @@ def test_nothing_held_is_the_callers_memory():
             rounds = list(walk([UP] * 3, [{"a": UP}] * 3))
             assessor = CoAst.votes(keep=1, horizon=1, reference=drift, signal=target)
             reference = show(CoAst.votes(keep=1, horizon=1, reference=drift, signal=target), rounds)
-            for round in rounds:
-                fresh = Round(round.number, {"w": round.start["w"].copy()}, {"a": {"w": round.local["a"]["w"].copy()}},
-                              {"w": round.end["w"].copy()})  # fmt: skip
+            for fl_round in rounds:
+                fresh = Round(fl_round.number, {"w": fl_round.start["w"].copy()},
+                              {"a": {"w": fl_round.local["a"]["w"].copy()}},
+                              {"w": fl_round.end["w"].copy()})  # fmt: skip
                 assessor.observe(fresh)
                 for array in (fresh.start["w"], fresh.local["a"]["w"], fresh.end["w"]):
                     array[:] = 1e9

@@ -45,9 +45,9 @@ def test_with_everybody_present_and_full_rank_it_is_fedsv():
 def test_not_everyone_heard_is_an_error_until_a_round_has_all():
     assessor = ComFedSV(total)
     rounds = list(growing())
-    for round in (without(rounds[0], "a"), without(rounds[1], "b"), without(rounds[2], "c")):
-        assessor.observe(round)
-    with pytest.raises(BadRound, match=r"not everyone was heard: .* \['a', 'b', 'c'\] never were in one together"):
+    for fl_round in (without(rounds[0], "a"), without(rounds[1], "b"), without(rounds[2], "c")):
+        assessor.observe(fl_round)
+    with pytest.raises(BadRound, match=r"ComFedSV needs a round .* \['a', 'b', 'c'\] never took part together"):
         assessor.assessment()
     assessor.observe(rounds[3])
     assert set(assessor.assessment().credits) == {1, 2, 3, 4}

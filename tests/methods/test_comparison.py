@@ -23,10 +23,10 @@ TRUTH = {"ann": 3.0, "bob": 2.0, "cid": 1.0}
 class Falling(Norm):
     """Fails in round 3, in a way nobody planned."""
 
-    def _take(self, round, schema, uploads):
-        if round.number == 3:
+    def _take(self, fl_round, schema, uploads):
+        if fl_round.number == 3:
             raise IndexError("list index out of range")
-        return super()._take(round, schema, uploads)
+        return super()._take(fl_round, schema, uploads)
 
 
 class Undefined(Norm):
@@ -46,13 +46,13 @@ def test_the_rounds_are_drunk_once():
     drawn = []
 
     def rounds():
-        for round in federation():
-            drawn.append(round.number)
-            yield round
+        for fl_round in federation():
+            drawn.append(fl_round.number)
+            yield fl_round
 
-    told = []
-    compare(rounds(), {"a": Cosine(), "b": Norm()}, on_round=lambda round: told.append(round.number))
-    assert drawn == told == [1, 2, 3, 4, 5, 6]
+    calls = []
+    compare(rounds(), {"a": Cosine(), "b": Norm()}, on_round=lambda fl_round: calls.append(fl_round.number))
+    assert drawn == calls == [1, 2, 3, 4, 5, 6]
 
 
 def test_who_fails_is_dropped_with_the_reason_and_the_others_go_on():
@@ -60,7 +60,7 @@ def test_who_fails_is_dropped_with_the_reason_and_the_others_go_on():
     comparison = compare(federation(), assessors)
     assert list(comparison.assessments) == ["norm"]
     assert comparison.errors["falling"] == "round 3: IndexError: list index out of range"
-    assert comparison.errors["size"].startswith("round 1 does not say what the uploads counted for")
+    assert comparison.errors["size"].startswith("round 1 has no aggregation weights")
     assert comparison.errors["undefined"].startswith("its answer: ValueError: Out of range float values")
     assert comparison.assessments["norm"] == show(Norm(), federation())
     assert comparison.seconds.keys() == {"norm"}
@@ -68,7 +68,7 @@ def test_who_fails_is_dropped_with_the_reason_and_the_others_go_on():
 
 
 def test_a_round_of_ballots_drops_those_who_need_more():
-    shown = [replace(round, ballot_keep=0.1) for round in federation()]
+    shown = [replace(fl_round, ballot_keep=0.1) for fl_round in federation()]
     comparison = compare(shown, {"coast": CoAst(), "cosine": Cosine()})
     assert list(comparison.assessments) == ["coast"]
     assert "holds ballots of keep=0.1 only; cosine needs the whole uploads" in comparison.errors["cosine"]
@@ -114,14 +114,14 @@ def test_costs_are_counted():
 
 def test_memory_is_measured_when_asked():
     class Greedy(Norm):
-        def _take(self, round, schema, uploads):
+        def _take(self, fl_round, schema, uploads):
             hold = np.ones(500_000)  # four megabytes, for the time of a round
-            return super()._take(round, schema, uploads) if hold.any() else {}
+            return super()._take(fl_round, schema, uploads) if hold.any() else {}
 
     class Hoarding(Greedy):
-        def _take(self, round, schema, uploads):
+        def _take(self, fl_round, schema, uploads):
             self.attic = [*getattr(self, "attic", []), np.ones(250_000)]
-            return super()._take(round, schema, uploads)
+            return super()._take(fl_round, schema, uploads)
 
     comparison = compare(
         federation(rounds=3), {"norm": Norm(), "greedy": Greedy(), "hoarding": Hoarding()}, measure_memory=True

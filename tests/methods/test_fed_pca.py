@@ -66,7 +66,7 @@ def test_a_round_of_one_client_is_undefined_and_gives_no_credit(make):
 
 
 def test_a_zero_update_is_correlated_with_nothing():
-    shown = [with_upload(round, "better", round.start) for round in wide(NOISY)]
+    shown = [with_upload(fl_round, "better", fl_round.start) for fl_round in wide(NOISY)]
     assert show(FedPCA(), shown).scores["better"] == 0
 
 

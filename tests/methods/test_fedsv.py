@@ -22,10 +22,10 @@ def test_who_was_not_heard_gets_nothing_for_the_round():
 def test_clients_with_the_same_data_score_apart_if_drawn_in_different_rounds():
     """FedSV's known weakness, and no fault of ours; ComFedSV is the remedy."""
     rounds = []
-    for round in fixture_q.rounds():
-        twins = {**round.local, "twin": round.local["c1"]}
-        twins.pop("c1" if round.number == 1 else "twin")
-        rounds.append(type(round)(round.number, start=round.start, local=twins, end=round.end))
+    for fl_round in fixture_q.rounds():
+        twins = {**fl_round.local, "twin": fl_round.local["c1"]}
+        twins.pop("c1" if fl_round.number == 1 else "twin")
+        rounds.append(type(fl_round)(fl_round.number, start=fl_round.start, local=twins, end=fl_round.end))
     found = show(FedSV(Quadratic()), rounds).scores
     assert abs(found["twin"] - found["c1"]) > 0.1
 

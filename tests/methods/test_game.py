@@ -70,7 +70,7 @@ def test_more_than_fifteen_clients_are_refused_unless_forced(name):
     model = {"w": np.zeros(2)}
     crowd = Round(1, start=model, local=dict.fromkeys(range(16), model), end=model)
     assessor = METHODS[name].make(lambda model: 0.0)
-    with pytest.raises(BadSetting, match=r"16 clients, and [\w-]+ asks the utility about all 2\^16 = 65,536"):
+    with pytest.raises(BadSetting, match=r"16 clients, and [\w-]+ evaluates all 2\^16 = 65,536"):
         assessor.observe(crowd)
     assert assessor.last_round is None
     assert METHODS[name].make(lambda model: 0.0, force=True).force
@@ -144,10 +144,10 @@ def test_options_of_the_game_are_words(name, option):
 def test_a_buffer_that_is_not_finite_costs_only_its_client(name):
     """Coalitions are made of buffers too, and no utility has a number for a model that is not finite."""
 
-    def normalised(round):
-        models = {client: {**model, "bn.running_mean": np.zeros(2)} for client, model in round.local.items()}
-        start, end = ({**model, "bn.running_mean": np.zeros(2)} for model in (round.start, round.end))
-        return replace(round, start=start, local=models, end=end)
+    def normalised(fl_round):
+        models = {client: {**model, "bn.running_mean": np.zeros(2)} for client, model in fl_round.local.items()}
+        start, end = ({**model, "bn.running_mean": np.zeros(2)} for model in (fl_round.start, fl_round.end))
+        return replace(fl_round, start=start, local=models, end=end)
 
     class Whole(Towards):
         def __call__(self, model):
@@ -156,7 +156,7 @@ def test_a_buffer_that_is_not_finite_costs_only_its_client(name):
         def gradient(self, model):
             return {name: 2 * (model[name] - best) for name, best in self.best.items()}
 
-    first, *rest = [normalised(round) for round in federation(rounds=3)]
+    first, *rest = [normalised(fl_round) for fl_round in federation(rounds=3)]
     spoilt = {**rest[0].local["bob"], "bn.running_mean": np.array([0, np.nan])}
     worth = Whole([first])
     found = show(METHODS[name].make(worth), [first, with_upload(rest[0], "bob", spoilt), rest[1]])

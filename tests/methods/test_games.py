@@ -135,23 +135,23 @@ def test_coalitions_are_drawn_evenly():
 
 
 def test_a_game_is_asked_for_each_coalition_and_no_more():
-    asked = []
+    calls = []
 
     def ask(coalitions):
-        asked.extend(coalitions)
+        calls.extend(coalitions)
         return [0.0] * len(coalitions)
 
     leave_one_out(ask, 4)
-    assert sorted(asked) == [0b0111, 0b1011, 0b1101, 0b1110, 0b1111]
-    asked.clear()
+    assert sorted(calls) == [0b0111, 0b1011, 0b1101, 0b1110, 0b1111]
+    calls.clear()
     individual(ask, 3)
-    assert asked == [0, 1, 2, 4]
-    asked.clear()
+    assert calls == [0, 1, 2, 4]
+    calls.clear()
     individual(ask, 3, "none")
-    assert asked == [1, 2, 4]
-    asked.clear()
+    assert calls == [1, 2, 4]
+    calls.clear()
     tabulate(ask, 3)
-    assert asked == list(range(8))
+    assert calls == list(range(8))
 
 
 def test_coalitions_are_bits():

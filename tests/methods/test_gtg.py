@@ -18,7 +18,7 @@ def test_it_comes_near_shapley_as_the_orders_grow():
     exact = np.array(list(show(Shapley(utility), rounds).scores.values()))
     errors = []
     for count in (7, 70, 1400):
-        options = {"permutations": count, "change": 0, "within": 0, "between": 0}
+        options = {"permutations": count, "convergence_tol": 0, "within_tol": 0, "round_tol": 0}
         of_seeds = [
             np.array(list(show(GTGShapley(utility, seed=seed, **options), rounds).scores.values())) for seed in range(6)
         ]
@@ -36,26 +36,35 @@ def test_it_asks_for_fewer_coalitions_than_there_are():
 
 
 def test_a_round_that_gained_nothing_costs_two_evaluations_and_gives_nothing():
-    assessor = GTGShapley(Quadratic(), between=10.0)
+    assessor = GTGShapley(Quadratic(), round_tol=10.0)
     assert set(show(assessor, fixture_q.rounds()).scores.values()) == {0.0}
     assert assessor.evaluations == 3 * 2
 
 
 def test_without_truncation_credits_add_up_to_the_gain_and_the_positive_part_does_when_normalised():
-    plain = show(GTGShapley(Quadratic(), within=0), fixture_q.rounds()).credits
-    scaled = show(GTGShapley(Quadratic(), within=0, normalise="positive-part"), fixture_q.rounds()).credits
+    plain = show(GTGShapley(Quadratic(), within_tol=0), fixture_q.rounds()).credits
+    scaled = show(GTGShapley(Quadratic(), within_tol=0, normalise="positive-part"), fixture_q.rounds()).credits
     utility = Quadratic()
-    for round in fixture_q.rounds():
-        gained = utility(round.end) - utility(round.start)
-        assert sum(plain[round.number].values()) == pytest.approx(gained)
-        positive = [credit for credit in scaled[round.number].values() if credit >= 0]
+    for fl_round in fixture_q.rounds():
+        gained = utility(fl_round.end) - utility(fl_round.start)
+        assert sum(plain[fl_round.number].values()) == pytest.approx(gained)
+        positive = [credit for credit in scaled[fl_round.number].values() if credit >= 0]
         assert sum(positive) == pytest.approx(gained, rel=1e-6)
-        assert [np.sign(plain[round.number][c]) for c in CLIENTS] == [np.sign(scaled[round.number][c]) for c in CLIENTS]
+        assert [np.sign(plain[fl_round.number][c]) for c in CLIENTS] == [
+            np.sign(scaled[fl_round.number][c]) for c in CLIENTS
+        ]
 
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("between", -1), ("within", "x"), ("change", None), ("permutations", 0), ("normalise", "sum"), ("seed", 1.5)],
+    [
+        ("round_tol", -1),
+        ("within_tol", "x"),
+        ("convergence_tol", None),
+        ("permutations", 0),
+        ("normalise", "sum"),
+        ("seed", 1.5),
+    ],
 )
 def test_options_that_mean_nothing_are_refused(option, value):
     with pytest.raises(BadSetting, match=f"{option} must be"):

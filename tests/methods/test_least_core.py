@@ -11,8 +11,8 @@ from fixture_q import Quadratic
 
 def test_credits_add_up_to_the_rounds_gain():
     credits, utility = show(LeastCore(Quadratic()), fixture_q.rounds("n")).credits, Quadratic()
-    for round in fixture_q.rounds("n"):
-        assert sum(credits[round.number].values()) == pytest.approx(utility(round.end) - utility(round.start))
+    for fl_round in fixture_q.rounds("n"):
+        assert sum(credits[fl_round.number].values()) == pytest.approx(utility(fl_round.end) - utility(fl_round.start))
 
 
 def test_a_sample_gives_out_the_same_and_asks_for_less():

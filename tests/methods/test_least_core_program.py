@@ -26,19 +26,19 @@ def test_payments_are_feasible_least_and_smallest(players, table):
     payments, subsidy = least_core(dict(enumerate(table)), players)
     scale = np.abs(table - table[0]).max() or 1.0
     claims, total = (table[1:-1] - table[0]) / scale, (table[-1] - table[0]) / scale
-    x, e, held = payments / scale, subsidy / scale, sides(range(1, 2**players - 1), players)
+    x, e, bounds = payments / scale, subsidy / scale, sides(range(1, 2**players - 1), players)
     assert x.sum() == pytest.approx(total, abs=1e-9)
-    assert (held @ x + e - claims).min() >= -1e-9
+    assert (bounds @ x + e - claims).min() >= -1e-9
     # Some coalitions that together count everybody alike claim all that they get: no smaller e can do.
     constraints = [
         {"type": "eq", "fun": lambda z: z[:-1].sum() - total},
-        {"type": "ineq", "fun": lambda z: held @ z[:-1] + z[-1] - claims},
+        {"type": "ineq", "fun": lambda z: bounds @ z[:-1] + z[-1] - claims},
     ]
     least = minimize(lambda z: z[-1], np.append(x, e + 1), constraints=constraints, method="SLSQP")
     assert e == pytest.approx(least.fun, abs=1e-6)
     constraints = [
         {"type": "eq", "fun": lambda z: z.sum() - total},
-        {"type": "ineq", "fun": lambda z: held @ z + e + 1e-10 - claims},
+        {"type": "ineq", "fun": lambda z: bounds @ z + e + 1e-10 - claims},
     ]
     smallest = minimize(lambda z: z @ z, x, constraints=constraints, method="SLSQP", options={"ftol": 1e-14})
     np.testing.assert_allclose(x, smallest.x, atol=1e-6)

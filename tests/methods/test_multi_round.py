@@ -20,7 +20,7 @@ def test_every_round_gives_out_one_or_what_is_left_of_it():
 
 
 def test_rounds_are_counted_as_they_are_shown_whatever_their_numbers():
-    later = [replace(round, number=10 * round.number) for round in fixture_q.rounds()]
+    later = [replace(fl_round, number=10 * fl_round.number) for fl_round in fixture_q.rounds()]
     here, there = (
         show(MultiRound(Quadratic(), decay=0.5), fixture_q.rounds()),
         show(MultiRound(Quadratic(), decay=0.5), later),
@@ -30,9 +30,9 @@ def test_rounds_are_counted_as_they_are_shown_whatever_their_numbers():
 
 def backwards():
     """A round that made the model worse: everybody walks away from the optimum."""
-    for round in fixture_q.rounds(count=1):
-        local = {c: {n: 2 * round.start[n] - model[n] for n in model} for c, model in round.local.items()}
-        yield replace(round, local=local)
+    for fl_round in fixture_q.rounds(count=1):
+        local = {c: {n: 2 * fl_round.start[n] - model[n] for n in model} for c, model in fl_round.local.items()}
+        yield replace(fl_round, local=local)
 
 
 def test_a_loss_keeps_its_sign_under_the_guard_and_turns_round_without():

@@ -19,19 +19,19 @@ def distance(model):
 
 def replayed(rounds, utility, denominator="renormalise"):
     """The plain way: a model for each coalition, moved round by round."""
-    clients = sorted({client for round in rounds for client in round.local})
+    clients = sorted({client for fl_round in rounds for client in fl_round.local})
     table = []
     for coalition in range(2 ** len(clients)):
         group = [clients[i] for i in members(coalition)]
         theta = {name: array.astype(np.float64) for name, array in rounds[0].start.items()}
-        for round in rounds:
-            present = [client for client in group if client in round.local]
-            weights = round.weights or dict.fromkeys(round.local, 1)
-            total = sum(weights[c] for c in (round.local if denominator == "fixed" else present))
+        for fl_round in rounds:
+            present = [client for client in group if client in fl_round.local]
+            weights = fl_round.weights or dict.fromkeys(fl_round.local, 1)
+            total = sum(weights[c] for c in (fl_round.local if denominator == "fixed" else present))
             for client in present:
                 for name in theta:
                     theta[name] = theta[name] + weights[client] / total * (
-                        round.local[client][name] - round.start[name]
+                        fl_round.local[client][name] - fl_round.start[name]
                     )
         table.append(utility(theta))
     return dict(zip(clients, shapley(table).tolist(), strict=True))
@@ -55,8 +55,8 @@ def test_whoever_takes_part_with_whatever_weight_the_replay_is_exact(denominator
 def test_it_asks_once_for_each_coalition_of_the_whole_training_and_only_when_asked():
     utility = Quadratic()
     assessor = OneRound(utility)
-    for round in fixture_q.rounds():
-        assessor.observe(round)
+    for fl_round in fixture_q.rounds():
+        assessor.observe(fl_round)
     assert utility.calls == 0
     assert assessor.assessment() == assessor.assessment()
     assert utility.calls == assessor.evaluations == 8
@@ -66,8 +66,8 @@ def test_rounds_alike_need_one_sum_a_client_and_a_new_mix_its_own():
     rounds = federation(rounds=12)
     assessor = OneRound(distance)
     sizes = []
-    for round in [*rounds[:10], without(rounds[10], "bob"), rounds[11]]:
-        assessor.observe(round)
+    for fl_round in [*rounds[:10], without(rounds[10], "bob"), rounds[11]]:
+        assessor.observe(fl_round)
         sizes.append(sum(name.startswith("sum.") for name in assessor._state()[1]))
     layers = len(rounds[0].start)
     assert sizes == [3 * layers] * 10 + [5 * layers] * 2

@@ -1,12 +1,15 @@
 """Other packages can add methods, and everything that lists methods sees them."""
 
 import importlib
+import json
+import os
+import subprocess
 import sys
 from dataclasses import dataclass
 
 import pytest
 
-from fedcoast import BadSetting
+from fedcoast import BadSetting, Recorder
 from fedcoast.cli.comparing import method_names
 from fedcoast.methods import METHODS, Assessor, Method, MethodConfig, register, register_method
 from fedcoast.methods.comparison import compare
@@ -67,6 +70,19 @@ def test_an_installed_package_adds_a_method(installed):
     assert registry["mine"].measures == "Measures the length of an update, once more"
     assert registry["mine"].make().method == "mine"
     check_assessor(registry["mine"].make, needs=registry["mine"].needs)
+
+
+def test_the_command_line_of_a_fresh_process_knows_an_installed_method(installed, tmp_path):
+    installed("strangers_package", STRANGER, {"mine": "strangers_package:Mine"})
+    with Recorder(tmp_path / "run") as recorder:
+        for fl_round in federation(rounds=3):
+            recorder.observe(fl_round)
+    paths = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
+    command = [sys.executable, "-m", "fedcoast", "compare", str(tmp_path / "run"), "--methods", "mine,norm", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}, check=True)
+    answers = {name: of["assessment"] for name, of in json.loads(done.stdout)["methods"].items()}
+    assert answers["mine"]["method"] == "mine"
+    assert answers["mine"]["scores"] == answers["norm"]["scores"]
 
 
 def test_a_package_that_cannot_be_loaded_is_left_out_with_a_warning(installed, caplog):

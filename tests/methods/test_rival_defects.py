@@ -22,14 +22,14 @@ def renamed(rounds, names):
     called = dict(zip(clients, names, strict=True))
     return [
         Round(
-            round.number,
-            round.start,
-            {called[client]: round.local[client] for client in round.clients},
-            round.end,
-            weights={called[client]: round.weights[client] for client in round.clients},
-            buffers=round.buffers,
+            fl_round.number,
+            fl_round.start,
+            {called[client]: fl_round.local[client] for client in fl_round.clients},
+            fl_round.end,
+            weights={called[client]: fl_round.weights[client] for client in fl_round.clients},
+            buffers=fl_round.buffers,
         )
-        for round in rounds
+        for fl_round in rounds
     ]
 
 
@@ -48,11 +48,13 @@ def test_sampled_ids_are_names_and_no_places_in_a_list(name):
 def test_a_different_cohort_every_round_works(name):
     # FedML cannot; flwr-contributions freezes the client list in round 1.
     shown = []
-    for place, round in enumerate(toy_rounds(8)):
-        away = round.clients[place % 4] if place else None  # everyone is there once, as ComFedSV wants it
-        local = {client: model for client, model in round.local.items() if client != away}
-        weights = {client: round.weights[client] for client in local}
-        shown.append(Round(round.number, round.start, local, round.end, weights=weights, buffers=round.buffers))
+    for place, fl_round in enumerate(toy_rounds(8)):
+        away = fl_round.clients[place % 4] if place else None  # everyone is there once, as ComFedSV wants it
+        local = {client: model for client, model in fl_round.local.items() if client != away}
+        weights = {client: fl_round.weights[client] for client in local}
+        shown.append(
+            Round(fl_round.number, fl_round.start, local, fl_round.end, weights=weights, buffers=fl_round.buffers)
+        )
     answer = show(maker(name, toy_utility())(), shown)
     assert set(answer.scores) == set(shown[0].clients)
     assert all(np.isfinite(list(answer.scores.values())))

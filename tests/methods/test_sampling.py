@@ -48,7 +48,7 @@ def test_sampling_comes_near_shapley_as_the_budget_grows(sampler):
             if sampler == "tmc":
                 values = tmc(lookup(game), 8, random_orders(8, count, rng))
             else:
-                values = gtg(lookup(game), 8, rng, between=0, within=0, change=0, most=count)
+                values = gtg(lookup(game), 8, rng, round_tol=0, within_tol=0, convergence_tol=0, most=count)
             of_seeds.append(np.abs(values - exact).max())
         errors.append(float(np.mean(of_seeds)))
     assert errors == sorted(errors, reverse=True)
@@ -64,7 +64,7 @@ def test_sampling_asks_about_fewer_coalitions_than_there_are_and_is_near_all_the
     if sampler == "tmc":
         values = tmc(game, 12, random_orders(12, 60, np.random.default_rng(0)), tolerance=0.01)
     else:
-        values = gtg(game, 12, np.random.default_rng(0), within=0.01)
+        values = gtg(game, 12, np.random.default_rng(0), within_tol=0.01)
     assert len(game.seen) < 2**12 / 6
     assert np.abs(values - exact).max() < 0.3 * exact.max()
     assert np.corrcoef(values, exact)[0, 1] > 0.85
@@ -112,9 +112,9 @@ def test_in_a_sweep_everybody_comes_first_once():
 
 def test_gtg_skips_a_round_with_nothing_to_share_out():
     game = Counted([0.5, 9.0, -9.0, 0.5005])
-    assert gtg(game, 2, np.random.default_rng(0), between=0.001).tolist() == [0, 0]
+    assert gtg(game, 2, np.random.default_rng(0), round_tol=0.001).tolist() == [0, 0]
     assert game.seen == {0, 3}
-    assert gtg(game, 2, np.random.default_rng(0), between=0.0001, within=0).any()
+    assert gtg(game, 2, np.random.default_rng(0), round_tol=0.0001, within_tol=0).any()
 
 
 def test_gtg_stops_when_the_means_have_settled():
@@ -123,7 +123,7 @@ def test_gtg_stops_when_the_means_have_settled():
     assert gtg(additive, players, np.random.default_rng(0)).tolist() == [1.0] * players
     walked = len(additive.seen)
     patient = Counted(np.random.default_rng(0).normal(size=2**players))
-    gtg(patient, players, np.random.default_rng(0), change=0.0, within=0)
+    gtg(patient, players, np.random.default_rng(0), convergence_tol=0.0, within_tol=0)
     assert walked < 350  # forty orders of ten
     assert len(patient.seen) > 950
 
@@ -142,7 +142,7 @@ def test_settling_compares_the_last_running_means_with_the_newest():
     assert settled(jump)
     jump[0, 0] = 1.22
     assert not settled(jump)
-    assert settled(jump, change=0.06)
+    assert settled(jump, convergence_tol=0.06)
 
 
 def test_the_positive_part_adds_up_to_the_gain():

@@ -12,9 +12,9 @@ from fixture_q import CLIENTS, Quadratic
 def test_credits_of_a_round_add_up_to_its_gain():
     credits = show(Shapley(Quadratic()), fixture_q.rounds("n")).credits
     utility = Quadratic()
-    for round in fixture_q.rounds("n"):
-        gained = utility(round.end) - utility(round.start)
-        assert sum(credits[round.number].values()) == pytest.approx(gained)
+    for fl_round in fixture_q.rounds("n"):
+        gained = utility(fl_round.end) - utility(fl_round.start)
+        assert sum(credits[fl_round.number].values()) == pytest.approx(gained)
 
 
 def test_with_everybody_present_it_is_fedsv():

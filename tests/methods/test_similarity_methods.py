@@ -17,13 +17,13 @@ directions = pytest.mark.parametrize("make", ALIKE, ids=NAMES)
 
 
 def idle(rounds, client):
-    return [with_upload(round, client, round.start) for round in rounds]
+    return [with_upload(fl_round, client, fl_round.start) for fl_round in rounds]
 
 
-def turned(round, client, factor):
+def turned(fl_round, client, factor):
     """The client's update times a factor."""
-    model = {n: round.start[n] + factor * (round.local[client][n] - round.start[n]) for n in round.start}
-    return with_upload(round, client, model)
+    model = {n: fl_round.start[n] + factor * (fl_round.local[client][n] - fl_round.start[n]) for n in fl_round.start}
+    return with_upload(fl_round, client, model)
 
 
 @directions
@@ -44,7 +44,7 @@ def test_one_client_alone_agrees_with_itself(make):
 @directions
 def test_a_client_that_pulls_the_other_way_is_credited_below_zero(make):
     # Ann's update, the common direction itself, is turned round, and too weak to turn the mean with it.
-    shown = [turned(round, "ann", -0.2) for round in federation(seed=3)]
+    shown = [turned(fl_round, "ann", -0.2) for fl_round in federation(seed=3)]
     shown = [replace(r, end={n: np.mean([m[n] for m in r.local.values()], axis=0) for n in r.start}) for r in shown]
     answer = show(make(), shown)
     assert sum(credits["ann"] for credits in answer.credits.values()) < 0 < answer.scores["bob"]
@@ -60,10 +60,10 @@ def test_every_credit_is_a_cosine(make):
 def test_the_size_of_all_updates_together_changes_nothing(make):
     shown = federation(dtype=np.float64)
     doubled = []
-    for round in shown:
-        local = {c: {n: m[n] + (m[n] - round.start[n]) for n in m} for c, m in round.local.items()}
-        end = {n: round.end[n] + (round.end[n] - round.start[n]) for n in round.end}
-        doubled.append(replace(round, local=local, end=end))
+    for fl_round in shown:
+        local = {c: {n: m[n] + (m[n] - fl_round.start[n]) for n in m} for c, m in fl_round.local.items()}
+        end = {n: fl_round.end[n] + (fl_round.end[n] - fl_round.start[n]) for n in fl_round.end}
+        doubled.append(replace(fl_round, local=local, end=end))
     one, two = show(make(), shown), show(make(), doubled)
     assert one.scores == pytest.approx(two.scores, abs=1e-5)  # CGSV adds 1e-7 to every length
 
@@ -96,7 +96,7 @@ def test_where_all_updates_cancel_reputations_are_equal():
 def test_who_is_absent_keeps_its_reputation_relative_to_the_others():
     shown = federation(rounds=6, clients=("ann", "bob", "cid", "dan"))
     before = show(CGSV(), shown[:3]).scores
-    after = show(CGSV(), [*shown[:3], *(without(round, "cid", "dan") for round in shown[3:])]).scores
+    after = show(CGSV(), [*shown[:3], *(without(fl_round, "cid", "dan") for fl_round in shown[3:])]).scores
     assert after["cid"] == pytest.approx(before["cid"])
     assert after["dan"] == pytest.approx(before["dan"])
     assert after["ann"] + after["bob"] == pytest.approx(before["ann"] + before["bob"])
@@ -111,9 +111,10 @@ def test_a_round_of_one_does_not_change_its_reputation():
 
 def test_a_newcomer_enters_with_an_equal_share():
     shown = [
-        without(round, "dan") if round.number < 4 else round for round in federation(clients=("ann", "bob", "dan"))
+        without(fl_round, "dan") if fl_round.number < 4 else fl_round
+        for fl_round in federation(clients=("ann", "bob", "dan"))
     ]
-    answer = show(CGSV(memory=0.999999), shown)
+    answer = show(CGSV(momentum=0.999999), shown)
     assert answer.scores["dan"] == pytest.approx(1 / 3, abs=1e-4)
     assert answer.rounds_scored["dan"] == 3
 
@@ -139,8 +140,8 @@ def test_exact_cgsv_refuses_more_than_fifteen_clients():
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"length": 0}, "length must be a positive number"),
-        ({"memory": 1}, r"memory must lie in \[0, 1\)"),
+        ({"clip_norm": 0}, "clip_norm must be a positive number"),
+        ({"momentum": 1}, r"momentum must lie in \[0, 1\)"),
         ({"floor": -1}, "floor must be a positive number"),
         ({"game": "shapley"}, "game must be one of 'cosine', 'exact'; got 'shapley'"),
         ({"layers": []}, "layers must be"),
@@ -152,27 +153,27 @@ def test_cgsv_says_what_its_options_may_be(options, text):
 
 
 def test_the_mean_is_weighted_as_the_aggregation_was():
-    (round,) = federation(rounds=1)
-    heavy = replace(round, weights={"ann": 0, "bob": 0, "cid": 5})
+    (fl_round,) = federation(rounds=1)
+    heavy = replace(fl_round, weights={"ann": 0, "bob": 0, "cid": 5})
     assert show(Cosine(), [heavy]).scores["cid"] == pytest.approx(1)
-    nobody = replace(round, weights={"ann": 0, "bob": 0, "cid": 0})
+    nobody = replace(fl_round, weights={"ann": 0, "bob": 0, "cid": 0})
     assert set(show(Cosine(), [nobody]).scores.values()) == {0}
 
 
 def test_a_server_optimiser_bends_the_movement_and_not_the_mean():
-    (round,) = federation(rounds=1)
-    back = {n: round.start[n] - (round.end[n] - round.start[n]) for n in round.start}
-    assert show(Cosine(), [replace(round, end=back)]).scores == show(Cosine(), [round]).scores
-    mirrored = show(Cosine(reference="movement"), [replace(round, end=back)]).scores
-    straight = show(Cosine(reference="movement"), [round]).scores
+    (fl_round,) = federation(rounds=1)
+    back = {n: fl_round.start[n] - (fl_round.end[n] - fl_round.start[n]) for n in fl_round.start}
+    assert show(Cosine(), [replace(fl_round, end=back)]).scores == show(Cosine(), [fl_round]).scores
+    mirrored = show(Cosine(reference="movement"), [replace(fl_round, end=back)]).scores
+    straight = show(Cosine(reference="movement"), [fl_round]).scores
     assert mirrored == pytest.approx({client: -score for client, score in straight.items()}, abs=1e-6)
 
 
 @pytest.mark.parametrize("make", [CGSV, Cosine, Norm])
 def test_layers_choose_what_is_compared(make):
-    (round,) = federation(rounds=1)
-    head = {n: round.local["bob"][n] if n.startswith("head") else round.local["ann"][n] for n in round.start}
-    answer = show(make(layers="head.*"), [with_upload(round, "ann", head)])
+    (fl_round,) = federation(rounds=1)
+    head = {n: fl_round.local["bob"][n] if n.startswith("head") else fl_round.local["ann"][n] for n in fl_round.start}
+    answer = show(make(layers="head.*"), [with_upload(fl_round, "ann", head)])
     assert answer.credits[1]["ann"] == answer.credits[1]["bob"]
 
 
@@ -191,7 +192,7 @@ def test_shapfed_leaves_out_a_class_that_nobody_trained():
 
 
 def test_shapfed_counts_by_reputation_what_everyone_says():
-    shown = [turned(round, "ann", -0.5) for round in federation(rounds=2, seed=3)]
+    shown = [turned(fl_round, "ann", -0.5) for fl_round in federation(rounds=2, seed=3)]
     answer = show(ShapFed(), shown)
     gamma = answer.credits[1]
     assert gamma == show(ShapFed(weighting="uniform"), shown).credits[1]
@@ -209,7 +210,7 @@ def test_shapfed_counts_by_reputation_what_everyone_says():
 def test_shapfed_keeps_the_score_of_who_is_absent():
     shown = federation(rounds=4)
     before = show(ShapFed(), shown[:2]).scores
-    after = show(ShapFed(), [*shown[:2], *(without(round, "bob") for round in shown[2:])]).scores
+    after = show(ShapFed(), [*shown[:2], *(without(fl_round, "bob") for fl_round in shown[2:])]).scores
     assert after["bob"] == before["bob"]
     assert after["ann"] != before["ann"]
 

@@ -157,7 +157,7 @@ def test_a_state_whose_arrays_are_gone_is_refused(tmp_path):
 
 def test_weights_of_someone_else_are_no_state(tmp_path):
     save_file({"w": np.zeros(3)}, tmp_path / "model.safetensors")
-    with pytest.raises(BadFile, match="holds no state of an assessor"):
+    with pytest.raises(BadFile, match="holds no assessor state"):
         CoAst().restore(tmp_path / "model.safetensors")
 
 

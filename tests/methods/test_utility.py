@@ -45,9 +45,9 @@ def test_a_shared_evaluator_asks_once_for_all_methods_and_each_counts_its_own():
     utility = Quadratic()
     shared = Evaluator(utility)
     methods = [Shapley(shared), Banzhaf(shared), LeaveOneOut(shared), TMCShapley(shared)]
-    for round in fixture_q.rounds():
+    for fl_round in fixture_q.rounds():
         for method in methods:
-            method.observe(round)
+            method.observe(fl_round)
     assert utility.calls == shared.evaluations == 3 * 2**3
     assert [method.evaluations for method in methods] == [24, 24, 12, 24]
     apart = [Shapley(Quadratic()), Banzhaf(Quadratic()), LeaveOneOut(Quadratic()), TMCShapley(Quadratic())]
@@ -60,9 +60,9 @@ def test_weights_and_denominators_never_share_what_is_not_the_same():
     shared = Evaluator(utility)
     settings = [("round", "renormalise"), ("uniform", "renormalise"), ("round", "fixed"), ("uniform", "fixed")]
     methods = [Shapley(shared, weights=weights, denominator=denominator) for weights, denominator in settings]
-    for round in fixture_q.rounds("n"):
+    for fl_round in fixture_q.rounds("n"):
         for method in methods:
-            method.observe(round)
+            method.observe(fl_round)
     for method, (weights, denominator) in zip(methods, settings, strict=True):
         alone = Shapley(Quadratic(), weights=weights, denominator=denominator)
         assert method.assessment() == show(alone, fixture_q.rounds("n"))
@@ -95,9 +95,9 @@ def test_a_utility_says_how_many_threads_it_bears():
 
 
 def test_progress_is_told_after_each_evaluation():
-    told = []
-    show(Shapley(Evaluator(norm, workers=2, progress=told.append)), federation(rounds=2))
-    assert told == list(range(1, 17))
+    calls = []
+    show(Shapley(Evaluator(norm, workers=2, progress=calls.append)), federation(rounds=2))
+    assert calls == list(range(1, 17))
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -110,8 +110,8 @@ def test_progress_is_told_after_each_evaluation():
     ],
 )
 def test_what_is_no_number_is_refused_with_the_coalition_and_the_round_may_be_shown_again(value, message, workers):
-    (round,) = federation(rounds=1)
-    both = {name: (round.local["ann"][name] + round.local["bob"][name]) / 2 for name in round.start}
+    (fl_round,) = federation(rounds=1)
+    both = {name: (fl_round.local["ann"][name] + fl_round.local["bob"][name]) / 2 for name in fl_round.start}
     broken = [True]
 
     def utility(model):
@@ -121,10 +121,10 @@ def test_what_is_no_number_is_refused_with_the_coalition_and_the_round_may_be_sh
 
     assessor = Shapley(Evaluator(utility, workers=workers))
     with pytest.raises(BadSetting, match=message):
-        assessor.observe(round)
+        assessor.observe(fl_round)
     assert assessor.last_round is None
     broken.clear()
-    assert show(assessor, [round]) == show(Shapley(Evaluator(utility)), [round])
+    assert show(assessor, [fl_round]) == show(Shapley(Evaluator(utility)), [fl_round])
 
 
 def test_an_error_of_the_utility_itself_comes_through():
@@ -140,8 +140,8 @@ def test_an_error_of_the_utility_itself_comes_through():
 
 
 def test_the_model_is_lent_and_nothing_of_the_round_can_be_reached_through_it():
-    (round,) = federation(rounds=1)
-    before = {client: {name: array.copy() for name, array in model.items()} for client, model in round.local.items()}
+    (fl_round,) = federation(rounds=1)
+    before = {client: {name: array.copy() for name, array in model.items()} for client, model in fl_round.local.items()}
 
     def vandal(model):
         worth = norm(model)
@@ -149,8 +149,8 @@ def test_the_model_is_lent_and_nothing_of_the_round_can_be_reached_through_it():
             array[...] = 77
         return worth
 
-    assert show(Shapley(vandal), [round]).credits == show(Shapley(norm), [round]).credits
-    for client, model in round.local.items():
+    assert show(Shapley(vandal), [fl_round]).credits == show(Shapley(norm), [fl_round]).credits
+    for client, model in fl_round.local.items():
         for name, array in model.items():
             np.testing.assert_array_equal(array, before[client][name])
 

@@ -25,9 +25,10 @@ def same(one, other):
 def test_the_order_of_clients_does_not_matter(rounds, settings, random):
     shuffled = [
         replace(
-            round, local={client: round.local[client] for client in random.sample(round.clients, len(round.clients))}
+            fl_round,
+            local={client: fl_round.local[client] for client in random.sample(fl_round.clients, len(fl_round.clients))},
         )
-        for round in rounds
+        for fl_round in rounds
     ]
     same(show(CoAst(**settings), rounds), show(CoAst(**settings), shuffled))
 
@@ -40,12 +41,12 @@ def test_the_order_of_layers_does_not_matter_after_the_first_round(rounds, setti
 
     others = [
         replace(
-            round,
-            start=mixed(round.start),
-            end=mixed(round.end),
-            local={client: mixed(model) for client, model in round.local.items()},
+            fl_round,
+            start=mixed(fl_round.start),
+            end=mixed(fl_round.end),
+            local={client: mixed(model) for client, model in fl_round.local.items()},
         )
-        for round in rounds[1:]
+        for fl_round in rounds[1:]
     ]
     same(show(CoAst(**settings), rounds), show(CoAst(**settings), [rounds[0], *others]))
 
@@ -53,18 +54,18 @@ def test_the_order_of_layers_does_not_matter_after_the_first_round(rounds, setti
 @steady
 @given(federations(), options())
 def test_equal_clients_get_equal_credit(rounds, settings):
-    twins = [with_upload(round, "twin", round.local[round.clients[0]]) for round in rounds]
+    twins = [with_upload(fl_round, "twin", fl_round.local[fl_round.clients[0]]) for fl_round in rounds]
     assessment = show(CoAst(**settings), twins)
-    for round in twins:
-        credit = assessment.credits.get(round.number, {})
-        assert credit.get("twin") == credit.get(round.clients[0])
+    for fl_round in twins:
+        credit = assessment.credits.get(fl_round.number, {})
+        assert credit.get("twin") == credit.get(fl_round.clients[0])
 
 
 @steady
 @given(federations(), options(baseline="idle"))
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_client_that_returns_the_start_model_scores_exactly_zero(target, rounds, settings):
-    idle = [with_upload(round, "idle", round.start) for round in rounds]
+    idle = [with_upload(fl_round, "idle", fl_round.start) for fl_round in rounds]
     assessment = show(CoAst(**settings | {"signal": target}), idle)
     assert assessment.scores["idle"] == 0
     assert all(credit["idle"] == 0 for credit in assessment.credits.values())
@@ -82,9 +83,9 @@ def test_the_baseline_does_not_change_the_ranking_when_everyone_answers(rounds, 
 @given(federations(clients=st.integers(2, 4)), options(reference="movement"))
 def test_whether_one_client_answers_does_not_touch_the_others_while_the_model_moves_alike(rounds, settings):
     gone = rounds[0].clients[0]
-    assume(all(len(round.clients) > 1 or gone not in round.clients for round in rounds))
+    assume(all(len(fl_round.clients) > 1 or gone not in fl_round.clients for fl_round in rounds))
     assessment = show(CoAst(**settings), rounds)
-    rest = show(CoAst(**settings), [without(round, gone) for round in rounds])
+    rest = show(CoAst(**settings), [without(fl_round, gone) for fl_round in rounds])
     assert rest.scores == {client: score for client, score in assessment.scores.items() if client != gone}
     assert rest.credits == {
         number: {client: credit for client, credit in of.items() if client != gone}
@@ -96,7 +97,7 @@ def test_whether_one_client_answers_does_not_touch_the_others_while_the_model_mo
 @given(federations(), options(score_rounds=slice(None)))
 def test_only_those_who_answered_get_credit_and_scores_are_sums_of_credits(rounds, settings):
     assessment = show(CoAst(**settings), rounds)
-    answered = {round.number: set(round.clients) for round in rounds}
+    answered = {fl_round.number: set(fl_round.clients) for fl_round in rounds}
     for number, credit in assessment.credits.items():
         assert credit.keys() == answered[number]
     assert assessment.scores.keys() == set().union(*answered.values())
@@ -125,9 +126,9 @@ def on_a_grid(model):
 def test_a_longer_update_in_the_same_direction_earns_the_same(rounds, settings, power):
     client = rounds[0].clients[0]
     plain, scaled = [], []
-    for round in rounds:
-        start, local = on_a_grid(round.start), {who: on_a_grid(model) for who, model in round.local.items()}
-        plain.append(replace(round, start=start, local=local, end=on_a_grid(round.end)))
+    for fl_round in rounds:
+        start, local = on_a_grid(fl_round.start), {who: on_a_grid(model) for who, model in fl_round.local.items()}
+        plain.append(replace(fl_round, start=start, local=local, end=on_a_grid(fl_round.end)))
         if client in local:
             stretched = {name: start[name] + 2.0**power * (local[client][name] - start[name]) for name in start}
             local = {**local, client: stretched}
@@ -145,8 +146,8 @@ def test_live_replayed_and_resumed_assessments_are_equal_to_the_last_byte(rounds
     live = show(CoAst(**settings), rounds)
     with tempfile.TemporaryDirectory() as folder:
         with Recorder(Path(folder, "run")) as recorder:
-            for round in rounds:
-                recorder.observe(round)
+            for fl_round in rounds:
+                recorder.observe(fl_round)
         same(show(CoAst(**settings), replay(Path(folder, "run"))), live)
 
         state = Path(folder, "state")
@@ -167,8 +168,8 @@ def test_a_recording_of_ballots_gives_the_assessment_that_whole_uploads_give(rou
     live = show(CoAst(**settings), rounds)
     with tempfile.TemporaryDirectory() as folder:
         with Recorder(Path(folder, "run"), ballot_keep=settings["keep"]) as recorder:
-            for round in rounds:
-                recorder.observe(round)
+            for fl_round in rounds:
+                recorder.observe(fl_round)
         same(show(CoAst(**settings), replay(Path(folder, "run"))), live)
 
 
@@ -177,16 +178,20 @@ def test_a_recording_of_ballots_gives_the_assessment_that_whole_uploads_give(rou
 def test_nothing_that_is_shown_is_changed(rounds, settings):
     def everything():
         return [
-            (bits(round.start), bits(round.end), {client: bits(model) for client, model in round.local.items()})
-            for round in rounds
+            (
+                bits(fl_round.start),
+                bits(fl_round.end),
+                {client: bits(model) for client, model in fl_round.local.items()},
+            )
+            for fl_round in rounds
         ]
 
     before = everything()
     with tempfile.TemporaryDirectory() as folder, Recorder(Path(folder, "run")) as recorder:
         assessor = CoAst(**settings)
-        for round in rounds:
-            recorder.observe(round)
-            assessor.observe(round)
+        for fl_round in rounds:
+            recorder.observe(fl_round)
+            assessor.observe(fl_round)
         assessor.assessment()
         assessor.save(Path(folder, "state"))
     assert everything() == before
@@ -196,27 +201,27 @@ def test_nothing_that_is_shown_is_changed(rounds, settings):
 @given(seeds, options())
 def test_memory_does_not_grow_with_the_rounds_once_the_horizon_is_full(seed, settings):
     assessor = CoAst(**settings)
-    held = []
-    for round in federation(seed=seed, rounds=12):
-        assessor.observe(round)
-        held.append(sum(array.nbytes for array in assessor._state()[1].values()))
+    sizes = []
+    for fl_round in federation(seed=seed, rounds=12):
+        assessor.observe(fl_round)
+        sizes.append(sum(array.nbytes for array in assessor._state()[1].values()))
     full = settings["horizon"] - 1
-    assert held[0] > 0
+    assert sizes[0] > 0
     if settings["past_weight"] == 0:
-        assert held[full] == settings["horizon"] * held[0]
-        assert set(held[full:]) == {held[full]}
-    assert set(held[2 * full + 1 :]) == {held[-1]}  # every round that is held then knows its past
+        assert sizes[full] == settings["horizon"] * sizes[0]
+        assert set(sizes[full:]) == {sizes[full]}
+    assert set(sizes[2 * full + 1 :]) == {sizes[-1]}  # every round that is held then knows its past
 
 
 @steady
 @given(federations(), options())
 def test_asking_for_the_answer_changes_nothing(rounds, settings):
-    asked, silent = CoAst(**settings), CoAst(**settings)
-    for round in rounds:
-        asked.observe(round)
-        answer = asked.assessment()
+    questioned, silent = CoAst(**settings), CoAst(**settings)
+    for fl_round in rounds:
+        questioned.observe(fl_round)
+        answer = questioned.assessment()
         for of_round in answer.credits.values():
             of_round.clear()
         answer.scores.clear()
-        silent.observe(round)
-    same(asked.assessment(), silent.assessment())
+        silent.observe(fl_round)
+    same(questioned.assessment(), silent.assessment())

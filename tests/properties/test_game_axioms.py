@@ -95,16 +95,16 @@ def tilt(model):
 def test_a_rounds_credits_add_up_to_what_the_round_gained(rounds):
     for method in (Shapley, LeastCore):
         credits = show(method(distance), rounds).credits
-        for round in rounds:
-            gained = distance(merged(round)) - distance(round.start)
-            assert math.isclose(sum(credits[round.number].values()), gained, rel_tol=1e-3, abs_tol=1e-3)
+        for fl_round in rounds:
+            gained = distance(merged(fl_round)) - distance(fl_round.start)
+            assert math.isclose(sum(credits[fl_round.number].values()), gained, rel_tol=1e-3, abs_tol=1e-3)
 
 
-def merged(round):
-    models = list(round.local.values())
+def merged(fl_round):
+    models = list(fl_round.local.values())
     return {
         name: np.asarray(np.mean([model[name] for model in models], axis=0, dtype=np.float64), dtype=array.dtype)
-        for name, array in round.start.items()
+        for name, array in fl_round.start.items()
     }
 
 

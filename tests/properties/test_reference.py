@@ -59,9 +59,9 @@ def drift_of(layer, models, rounds, settings):
             for window in zip(*(single(model[layer]) for model in models), strict=True)
         ]
     ballots = [
-        examined(single(round.start[layer]), single(model[layer]), settings)[1]
-        for round in rounds
-        for model in round.local.values()
+        examined(single(fl_round.start[layer]), single(model[layer]), settings)[1]
+        for fl_round in rounds
+        for model in fl_round.local.values()
     ]
     return [sign(sum(votes)) for votes in zip(*ballots, strict=True)]
 
@@ -78,7 +78,7 @@ def counting(start, layers):
 def expected(rounds, settings):
     """The credits of every round whose future is known."""
     horizon, past, credits = settings["horizon"], settings["past_weight"], {}
-    models = [rounds[0].start, *(round.end for round in rounds)]  # models[t] is the one before rounds[t]
+    models = [rounds[0].start, *(fl_round.end for fl_round in rounds)]  # models[t] is the one before rounds[t]
     for t in range(len(rounds) - horizon):
         here = rounds[t]
         credits[here.number] = dict.fromkeys(here.clients, 0)

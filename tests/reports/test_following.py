@@ -19,8 +19,8 @@ def _no_waiting_for_the_disk(monkeypatch):
 
 def record(folder, rounds, **about):
     with Recorder(folder, about=about or None) as recorder:
-        for round in rounds:
-            recorder.observe(round)
+        for fl_round in rounds:
+            recorder.observe(fl_round)
 
 
 def test_a_run_is_followed_as_it_grows(tmp_path):
@@ -139,12 +139,12 @@ def test_a_planted_order_that_is_none_is_told(tmp_path):
 
 
 def test_checkpoints_are_followed_too(tmp_path):
-    for round in federation(rounds=4):
-        place = tmp_path / f"round-{round.number}"
+    for fl_round in federation(rounds=4):
+        place = tmp_path / f"round-{fl_round.number}"
         (place / "clients").mkdir(parents=True)
-        np.savez(place / "start.npz", **round.start)
-        np.savez(place / "end.npz", **round.end)
-        for client, model in round.local.items():
+        np.savez(place / "start.npz", **fl_round.start)
+        np.savez(place / "end.npz", **fl_round.end)
+        for client, model in fl_round.local.items():
             np.savez(place / "clients" / f"{client}.npz", **model)
     follower = RunFollower(tmp_path)
     follower.catch_up()

@@ -28,7 +28,7 @@ def reported(lost, **options):
 
 def test_the_warning_stands_near_the_top_of_the_page():
     text = page(reported([0, 0, 3, 4, 5]))
-    place = text.index('<p class="warning"><strong>Health of the model:</strong> 50% of body was moved by nobody')
+    place = text.index('<p class="warning"><strong>Health of the model:</strong> 50% of body was moved by no client')
     assert text.index('<p class="lead">') < place < text.index('<section id="ranking"')
 
 
@@ -51,7 +51,7 @@ def test_a_table_has_every_layer_over_the_rounds():
 def test_a_healthy_model_is_shown_without_a_warning():
     text = page(reported([0, 5, 1]))
     assert 'class="warning"' not in text
-    assert "At most 10.0% of a layer (body) was moved by nobody in the last round." in text
+    assert "At most 10.0% of a layer (body) was moved by no client in the last round." in text
 
 
 def test_where_nothing_is_known_nothing_is_shown():
@@ -65,7 +65,7 @@ def test_names_of_layers_are_escaped_in_every_form():
     report = reported([0, 3, 5], layer=SCRIPT + "|*b*")
     text = page(report)
     assert SCRIPT not in text
-    assert "50% of &lt;script&gt;alert(1)&lt;/script&gt;|*b* was moved by nobody" in text
+    assert "50% of &lt;script&gt;alert(1)&lt;/script&gt;|*b* was moved by no client" in text
     assert r"50% of &lt;script&gt;alert(1)&lt;/script&gt;\|\*b\* was moved" in markdown(report)
 
 
@@ -97,10 +97,10 @@ def test_a_run_that_is_followed_shows_its_health_as_it_grows(tmp_path):
     assert 'class="warning"' not in view(follower.report())["summary"]
     record(tmp_path / "run", rounds[2:])
     follower.catch_up()
-    assert "40% of body was moved by nobody in round 4" in view(follower.report())["summary"]
+    assert "40% of body was moved by no client in round 4" in view(follower.report())["summary"]
     out = io.StringIO()
     Console(file=out, width=200).print(screen(follower))
-    assert "40% of body was moved by nobody in round 4" in out.getvalue()
+    assert "40% of body was moved by no client in round 4" in out.getvalue()
 
 
 def test_of_an_older_recording_that_is_followed_the_last_round_is_known(tmp_path):

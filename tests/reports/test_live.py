@@ -69,8 +69,8 @@ def seen(port):
 
 def test_the_page_its_state_and_its_library_are_served_and_sealed(tmp_path):
     with Recorder(tmp_path / "run") as recorder, served(tmp_path / "run") as port:
-        for round in federation(rounds=5):
-            recorder.observe(round)
+        for fl_round in federation(rounds=5):
+            recorder.observe(fl_round)
         eventually(lambda: seen(port)["status"]["text"] == "Live: round 5")
         answer, text = get(port)
         assert answer.status == 200
@@ -85,8 +85,8 @@ def test_the_page_its_state_and_its_library_are_served_and_sealed(tmp_path):
 def test_news_reach_every_viewer_from_one_assessor(tmp_path):
     rounds = federation(rounds=6)
     with Recorder(tmp_path / "run") as recorder, served(tmp_path / "run") as port:
-        for round in rounds[:5]:
-            recorder.observe(round)
+        for fl_round in rounds[:5]:
+            recorder.observe(fl_round)
         eventually(lambda: seen(port)["status"]["text"] == "Live: round 5")
         connections = [http.client.HTTPConnection("127.0.0.1", port, timeout=10) for _ in range(20)]
         answers = []
@@ -108,14 +108,14 @@ def test_news_reach_every_viewer_from_one_assessor(tmp_path):
 def test_a_viewer_that_does_not_read_holds_up_nobody(tmp_path):
     rounds = federation(rounds=8)
     with Recorder(tmp_path / "run") as recorder, served(tmp_path / "run") as port:
-        for round in rounds[:5]:
-            recorder.observe(round)
+        for fl_round in rounds[:5]:
+            recorder.observe(fl_round)
         asleep = [http.client.HTTPConnection("127.0.0.1", port, timeout=10) for _ in range(5)]
         for connection in asleep:
             connection.request("GET", "/events")
-        for round in rounds[5:]:
-            recorder.observe(round)
-            eventually(lambda round=round: seen(port)["status"]["text"] == f"Live: round {round.number}")
+        for fl_round in rounds[5:]:
+            recorder.observe(fl_round)
+            eventually(lambda fl_round=fl_round: seen(port)["status"]["text"] == f"Live: round {fl_round.number}")
         for connection in asleep:
             connection.close()
 
@@ -123,8 +123,8 @@ def test_a_viewer_that_does_not_read_holds_up_nobody(tmp_path):
 def test_a_state_that_cannot_be_shown_is_logged_and_the_next_one_is_shown(tmp_path, monkeypatch, caplog):
     rounds = federation(rounds=6)
     with Recorder(tmp_path / "run") as recorder:
-        for round in rounds[:4]:
-            recorder.observe(round)
+        for fl_round in rounds[:4]:
+            recorder.observe(fl_round)
         with served(tmp_path / "run") as port:
             eventually(lambda: seen(port)["status"]["text"] == "Live: round 4")
             with monkeypatch.context() as broken:
@@ -166,12 +166,12 @@ def test_only_this_machine_by_its_own_name_is_answered(tmp_path):
 
 
 def test_the_address_that_is_told_opens_the_page_whatever_the_token(tmp_path):
-    told, token = [], "a+b&c=d%41#/?[e] fgh"
+    calls, token = [], "a+b&c=d%41#/?[e] fgh"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(uvicorn.Server, "run", lambda self, sockets: None)
-        live.serve(RunFollower(tmp_path / "run"), port=0, token=token, ready=told.append)
+        live.serve(RunFollower(tmp_path / "run"), port=0, token=token, ready=calls.append)
     with served(tmp_path / "run", token) as port:
-        assert get(port, "/" + told[0].rpartition("/")[2])[0].status == 303
+        assert get(port, "/" + calls[0].rpartition("/")[2])[0].status == 303
 
 
 def test_every_request_must_bring_the_token(tmp_path):

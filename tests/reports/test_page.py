@@ -153,8 +153,8 @@ def test_names_that_would_do_harm_are_text_everywhere():
     assert shown == {*NASTY[:3], r"\u202egpj.exe", *NASTY[4:]}
     assert f'<bdi class="short">{RIGHT_TO_LEFT}</bdi>' in text
     assert read.heads[0] == SCRIPT
-    held = json.loads(read.scripts[0])
-    assert any("&lt;script&gt;" in label for label in held["figures"]["ranking"]["layout"]["yaxis"]["ticktext"])
+    content = json.loads(read.scripts[0])
+    assert any("&lt;script&gt;" in label for label in content["figures"]["ranking"]["layout"]["yaxis"]["ticktext"])
     assert "<" not in read.scripts[0] + read.scripts[3]
 
 
@@ -293,8 +293,8 @@ def test_markdown_has_the_ranking_and_escapes_names():
 def test_no_name_begins_a_row_of_its_own_in_csv():
     names = ["evil\r=1+1", "evil\n=1+1", "ann"]
     scores = dict(zip(names, (3, 2, 1), strict=True))
-    told = report_data(Assessment("mine", scores, {1: scores}, rounds_scored=dict.fromkeys(names, 1)))
-    rows = list(csv.reader(io.StringIO(to_csv(told), newline="")))
+    record = report_data(Assessment("mine", scores, {1: scores}, rounds_scored=dict.fromkeys(names, 1)))
+    rows = list(csv.reader(io.StringIO(to_csv(record), newline="")))
     assert [row[0] for row in rows] == ["client", *names]
 
 

@@ -196,10 +196,10 @@ def test_quarantined_uploads_are_on_record():
 
 
 def test_who_missed_rounds_is_compared_by_the_adjusted_mean_and_nobody_else_hears_of_it():
-    def absent(round):
-        return replace(round, local={client: round.local[client] for client in round.local if client != "bob"})
+    def absent(fl_round):
+        return replace(fl_round, local={client: fl_round.local[client] for client in fl_round.local if client != "bob"})
 
-    rounds = [absent(round) if round.number % 3 else round for round in federation(rounds=30)]
+    rounds = [absent(fl_round) if fl_round.number % 3 else fl_round for fl_round in federation(rounds=30)]
     some, everybody = assess_rounds(rounds, made=MADE), small()
     level = some.assessment.adjusted_mean
     assert {summary.client: summary.adjusted_mean for summary in some.summaries} == level

@@ -38,44 +38,44 @@ def test_the_form_can_be_chosen(run, tmp_path, monkeypatch, form):
 def test_options_reach_the_assessor(run, tmp_path):
     for preset, made in (("paper", CoAst.paper(horizon=1)), ("research-code", CoAst.research_code(horizon=1))):
         fedcoast("report", run, "-o", tmp_path / "r.json", "--preset", preset, "--horizon", 1)
-        for round in replay(run):
-            made.observe(round)
-        held = json.loads((tmp_path / "r.json").read_text())["assessment"]
-        assert Assessment.from_json(json.dumps(held)) == made.assessment()
+        for fl_round in replay(run):
+            made.observe(fl_round)
+        content = json.loads((tmp_path / "r.json").read_text())["assessment"]
+        assert Assessment.from_json(json.dumps(content)) == made.assessment()
 
 
 def test_an_answer_in_json_becomes_a_report_too(run, tmp_path):
     assessor = CoAst(keep=0.5)
-    for round in replay(run):
-        assessor.observe(round)
+    for fl_round in replay(run):
+        assessor.observe(fl_round)
     (tmp_path / "answer.json").write_text(assessor.assessment().to_json())
     fedcoast(
         "report", tmp_path / "answer.json", "-o", tmp_path / "r.json", "--budget", "99.95", "--rule", "rank", "--force"
     )
-    held = json.loads((tmp_path / "r.json").read_text())
-    assert held["title"] == "answer"
-    assert held["rewards"]["budget"] == "99.95"
-    assert [entry["client"]["name"] for entry in held["clients"]] == ["c1", "c2", "c3"]
+    content = json.loads((tmp_path / "r.json").read_text())
+    assert content["title"] == "answer"
+    assert content["rewards"]["budget"] == "99.95"
+    assert [entry["client"]["name"] for entry in content["clients"]] == ["c1", "c2", "c3"]
 
 
 def test_shares_in_a_report_may_pay_for_the_adjusted_mean(tmp_path):
     credits = {1: {"ann": 9, "bob": 8}, 2: {"bob": 2, "cid": 1}, 3: {"bob": 2, "cid": 1}}
     scores, seen = {"ann": 9, "bob": 12, "cid": 2}, {"ann": 1, "bob": 3, "cid": 2}
     (tmp_path / "answer.json").write_text(Assessment("mine", scores, credits, rounds_scored=seen).to_json())
-    for by, best, told in (
+    for by, best, payment in (
         ("total", "bob", "to the scores, to"),
         ("adjusted-mean", "ann", "per round, adjusted for absences, to"),
     ):
         fedcoast("report", tmp_path / "answer.json", "-o", tmp_path / "r.json", "--by", by, "--budget", "12", "--force")
         assert json.loads((tmp_path / "r.json").read_text())["rewards"]["clients"][0]["name"] == best
         fedcoast("report", tmp_path / "answer.json", "-o", tmp_path / "r.md", "--by", by, "--budget", "12", "--force")
-        assert told in (tmp_path / "r.md").read_text()
+        assert payment in (tmp_path / "r.md").read_text()
 
 
 def test_methods_are_compared(run, tmp_path):
     fedcoast("report", run, "-o", tmp_path / "r.json", "--methods", "coast,cosine,norm")
-    held = json.loads((tmp_path / "r.json").read_text())
-    assert list(held["comparison"]["methods"]) == ["coast", "cosine", "norm"]
+    content = json.loads((tmp_path / "r.json").read_text())
+    assert list(content["comparison"]["methods"]) == ["coast", "cosine", "norm"]
 
 
 def test_a_method_that_cannot_be_asked_leaves_its_reason_in_the_report(run, tmp_path):
@@ -94,15 +94,15 @@ def test_of_a_run_of_the_lab_methods_with_validation_data_are_compared_too(tmp_p
 
     simulate(Federation(preset("quick", "digits", "mlp", rounds=4, clients=3)), tmp_path / "run")
     fedcoast("report", tmp_path / "run", "-o", tmp_path / "r.json", "--methods", "shapley,dig-fl")
-    held = json.loads((tmp_path / "r.json").read_text())["comparison"]
-    assert (list(held["methods"]), held["errors"]) == (["coast", "shapley", "dig-fl"], {})
+    content = json.loads((tmp_path / "r.json").read_text())["comparison"]
+    assert (list(content["methods"]), content["errors"]) == (["coast", "shapley", "dig-fl"], {})
 
 
 @pytest.mark.parametrize("name", ["answer.json", "answer.csv"])
 def test_an_answer_of_assess_becomes_the_report_that_the_run_becomes(run, tmp_path, name):
     assessor = CoAst(keep=0.5)
-    for round in replay(run):
-        assessor.observe(round)
+    for fl_round in replay(run):
+        assessor.observe(fl_round)
     answer = assessor.assessment()
     (tmp_path / name).write_text(answer.to_csv() if name.endswith("csv") else answer.to_json())
     fedcoast("report", run, "-o", tmp_path / "run.csv", "--keep", 0.5)
@@ -118,7 +118,7 @@ def test_too_few_rounds_make_a_report_and_a_code(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["report", "nowhere"], "nowhere is not a folder"),
         (["report", "RUN", "--keep", "10"], "did you mean 0.10?"),
@@ -138,9 +138,9 @@ def test_too_few_rounds_make_a_report_and_a_code(run, tmp_path):
         (["serve", "RUN", "--port", "99999"], "cannot listen on 127.0.0.1, port 99999"),
     ],
 )
-def test_what_cannot_be_done_is_said(run, tmp_path, monkeypatch, arguments, said):
+def test_what_cannot_be_done_is_said(run, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
-    assert said in fedcoast(*(argument.replace("RUN", str(run)) for argument in arguments))
+    assert message in fedcoast(*(argument.replace("RUN", str(run)) for argument in arguments))
     assert not list(tmp_path.glob("*.html")) + list(tmp_path.glob("*.pdf"))
 
 

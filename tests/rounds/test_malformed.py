@@ -26,8 +26,8 @@ def coast(**settings):
     return CoAst(keep=0.3, horizon=1, **settings)
 
 
-def spoilt_by(round):
-    return [*ROUNDS[:PLACE], round, *ROUNDS[PLACE + 1 :]]
+def spoilt_by(fl_round):
+    return [*ROUNDS[:PLACE], fl_round, *ROUNDS[PLACE + 1 :]]
 
 
 @cache
@@ -63,8 +63,8 @@ def refused_and_forgotten(make, error):
 def recorder(tmp_path_factory):
     """A recorder that stands after the first rounds, and that every test of this module shows something bad."""
     with Recorder(tmp_path_factory.mktemp("recorder") / "run", bad_uploads="raise") as recorder:
-        for round in ROUNDS[:PLACE]:
-            recorder.observe(round)
+        for fl_round in ROUNDS[:PLACE]:
+            recorder.observe(fl_round)
         yield recorder
 
 
@@ -302,22 +302,24 @@ def test_a_bad_upload_keeps_its_client_and_reason_between_processes():
 
 
 def test_after_all_that_was_refused_the_recorder_goes_on_as_if_nothing_had_happened(recorder):
-    for round in ROUNDS[PLACE:]:
-        recorder.observe(round)
-    assert [round_bits(round) for round in replay(recorder.folder)] == [round_bits(round) for round in ROUNDS]
+    for fl_round in ROUNDS[PLACE:]:
+        recorder.observe(fl_round)
+    assert [round_bits(fl_round) for fl_round in replay(recorder.folder)] == [
+        round_bits(fl_round) for fl_round in ROUNDS
+    ]
 
 
 # Entries that nobody trains
 
 
-def normalised(round, mean=0.0):
+def normalised(fl_round, mean=0.0):
     """The round with a buffer in all of its models."""
 
     def with_buffer(model, value=0.0):
         return {**model, "bn.running_mean": np.float32([value, 1])}
 
-    local = {client: with_buffer(model) for client, model in round.local.items()}
-    return replace(round, start=with_buffer(round.start, mean), local=local, end=with_buffer(round.end))
+    local = {client: with_buffer(model) for client, model in fl_round.local.items()}
+    return replace(fl_round, start=with_buffer(fl_round.start, mean), local=local, end=with_buffer(fl_round.end))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

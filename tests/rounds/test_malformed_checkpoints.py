@@ -40,12 +40,12 @@ def saved(tmp_path_factory):
     folders = {}
     for ending, save in SAVE.items():
         folders[ending] = tmp_path_factory.mktemp(ending)
-        for round in ROUNDS:
-            place = folders[ending] / f"round-{round.number}"
+        for fl_round in ROUNDS:
+            place = folders[ending] / f"round-{fl_round.number}"
             (place / "clients").mkdir(parents=True)
-            save(round.start, place / f"start.{ending}")
-            save(round.end, place / f"end.{ending}")
-            for client, model in round.local.items():
+            save(fl_round.start, place / f"start.{ending}")
+            save(fl_round.end, place / f"end.{ending}")
+            for client, model in fl_round.local.items():
                 save(model, place / "clients" / f"{client}.{ending}")
     return folders
 
@@ -77,7 +77,9 @@ def fails_at_the_second_round(folder, error=FedcoastError):
 
 @pytest.mark.parametrize("ending", SAVE)
 def test_the_good_folder_is_good(checkpoints, ending):
-    assert [round_bits(round) for round in replay(checkpoints(ending))] == [round_bits(round) for round in ROUNDS]
+    assert [round_bits(fl_round) for fl_round in replay(checkpoints(ending))] == [
+        round_bits(fl_round) for fl_round in ROUNDS
+    ]
 
 
 @pytest.mark.parametrize("ending", SAVE)
@@ -284,7 +286,7 @@ def test_bad_weights_are_refused_by_our_own_error(checkpoints, case):
 def test_weights_of_null_are_no_weights(checkpoints):
     folder = checkpoints("npz")
     (folder / "round-2" / "weights.json").write_text("null")
-    assert [round.weights for round in replay(folder)] == [None, None, None]
+    assert [fl_round.weights for fl_round in replay(folder)] == [None, None, None]
 
 
 def test_a_folder_that_says_one_thing_twice_is_refused(checkpoints):
@@ -328,4 +330,4 @@ def test_a_model_that_is_a_folder_is_refused(checkpoints):
 def test_weights_are_read_as_numbers(checkpoints):
     folder = checkpoints("npz")
     (folder / "round-2" / "weights.json").write_text(json.dumps({"ann": 1200, "bob": 0, "cid": 0.5}))
-    assert [round.weights for round in replay(folder)][1] == {"ann": 1200, "bob": 0, "cid": 0.5}
+    assert [fl_round.weights for fl_round in replay(folder)][1] == {"ann": 1200, "bob": 0, "cid": 0.5}

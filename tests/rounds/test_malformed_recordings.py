@@ -21,8 +21,8 @@ SECOND = "rounds/0000000002"
 def recorded(tmp_path_factory):
     folder = tmp_path_factory.mktemp("recorded") / "run"
     with Recorder(folder, about={"what": "three rounds"}) as recorder:
-        for round in ROUNDS:
-            recorder.observe(round)
+        for fl_round in ROUNDS:
+            recorder.observe(fl_round)
     return folder
 
 
@@ -69,7 +69,7 @@ def test_a_torn_or_altered_upload_costs_only_its_client(run):
         file.write_bytes(content)
         quarantines_only_its_client(run)
     file.write_bytes(good)
-    assert [round_bits(round) for round in replay(run)] == [round_bits(round) for round in ROUNDS]
+    assert [round_bits(fl_round) for fl_round in replay(run)] == [round_bits(fl_round) for fl_round in ROUNDS]
 
 
 def test_an_upload_that_is_gone_costs_only_its_client(run):
@@ -257,8 +257,8 @@ def test_two_rounds_cannot_be_exchanged_unnoticed(run):
 def test_ballots_that_were_altered_cost_only_their_client(tmp_path):
     run = tmp_path / "run"
     with Recorder(run, ballot_keep=0.3) as recorder:
-        for round in ROUNDS:
-            recorder.observe(round)
+        for fl_round in ROUNDS:
+            recorder.observe(fl_round)
     file = run / SECOND / "client-000001.safetensors"
     good = load_file(file)
     for bad in (

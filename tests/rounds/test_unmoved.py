@@ -86,10 +86,10 @@ def test_it_is_what_the_definition_says_entry_by_entry(rounds):
 
 def test_uploads_are_loaded_one_at_a_time_and_once():
     (fl_round,) = federation(rounds=1)
-    asked = []
-    loaders = {c: lambda c=c: asked.append(c) or fl_round.local[c] for c in fl_round.clients}
+    calls = []
+    loaders = {c: lambda c=c: calls.append(c) or fl_round.local[c] for c in fl_round.clients}
     unmoved_in(replace(fl_round, local=LazyModels(loaders)))
-    assert asked == list(fl_round.clients)
+    assert calls == list(fl_round.clients)
 
 
 def test_a_recording_keeps_it_and_one_of_ballots_the_same(tmp_path):

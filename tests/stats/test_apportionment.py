@@ -61,15 +61,15 @@ def test_floors_and_caps_by_hand(weights, floor, cap, shares):
 
 
 @pytest.mark.parametrize(
-    ("weights", "floor", "cap", "said"),
+    ("weights", "floor", "cap", "message"),
     [
         ((1, 2, 3), "0.4", 1, "floor must lie between 0 and 1/3, an equal share of 3; got 0.4"),
         ((1, 2, 3), 0, "0.3", "cap must be at least 1/3, or 3 clients leave some; got 0.3"),
-        ((), 0, 1, "there is nobody to share among"),
+        ((), 0, 1, "there are no clients to share among"),
     ],
 )
-def test_what_cannot_be_shared_so_is_refused(weights, floor, cap, said):
-    with pytest.raises(BadSetting, match=said):
+def test_what_cannot_be_shared_so_is_refused(weights, floor, cap, message):
+    with pytest.raises(BadSetting, match=message):
         split(fractions(*weights), Fraction(floor), Fraction(cap))
 
 

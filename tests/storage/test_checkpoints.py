@@ -29,20 +29,20 @@ SAVE = {
 
 def write(folder, rounds, ending="npz", name="round-{}", start=True, end=True):
     """Start and end of which rounds are written: all, none, or those in a set of numbers."""
-    for round in rounds:
-        place = folder / name.format(round.number)
+    for fl_round in rounds:
+        place = folder / name.format(fl_round.number)
         (place / "clients").mkdir(parents=True)
-        if start is True or (start and round.number in start):
-            SAVE[ending](round.start, place / f"start.{ending}")
-        if end is True or (end and round.number in end):
-            SAVE[ending](round.end, place / f"end.{ending}")
-        for client, model in round.local.items():
+        if start is True or (start and fl_round.number in start):
+            SAVE[ending](fl_round.start, place / f"start.{ending}")
+        if end is True or (end and fl_round.number in end):
+            SAVE[ending](fl_round.end, place / f"end.{ending}")
+        for client, model in fl_round.local.items():
             SAVE[ending](model, place / "clients" / f"{client}.{ending}")
     return folder
 
 
 def same(folder, rounds):
-    assert [round_bits(round) for round in replay(folder)] == [round_bits(round) for round in rounds]
+    assert [round_bits(fl_round) for fl_round in replay(folder)] == [round_bits(fl_round) for fl_round in rounds]
 
 
 @pytest.mark.parametrize("ending", SAVE)
@@ -75,7 +75,7 @@ def test_kinds_of_files_may_be_mixed(tmp_path):
 def test_weights_are_read_where_they_are_given(tmp_path):
     write(tmp_path, ROUNDS)
     (tmp_path / "round-2" / "weights.json").write_text(json.dumps({"ann": 3, "bob": 2, "cid": 1}))
-    assert [round.weights for round in replay(tmp_path)] == [None, {"ann": 3, "bob": 2, "cid": 1}, None]
+    assert [fl_round.weights for fl_round in replay(tmp_path)] == [None, {"ann": 3, "bob": 2, "cid": 1}, None]
 
 
 @pytest.mark.parametrize("wrap", [
@@ -98,9 +98,9 @@ def test_a_real_networks_state_dict_is_a_model(tmp_path):
     network = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3)).bfloat16()
     for file in ("start.pt", "end.pt", "clients/ann.pt"):
         torch.save(network.state_dict(), place / file)
-    (round,) = replay(tmp_path)
-    assert bits(round.local["ann"]) == bits(network.state_dict())
-    assert bits(round.start)["0.weight"][0] == "bfloat16"
+    (fl_round,) = replay(tmp_path)
+    assert bits(fl_round.local["ann"]) == bits(network.state_dict())
+    assert bits(fl_round.start)["0.weight"][0] == "bfloat16"
 
 
 def test_uploads_are_loaded_when_asked_for(tmp_path):
@@ -116,7 +116,7 @@ def test_uploads_are_loaded_when_asked_for(tmp_path):
 
 def test_after_skips_rounds_and_still_knows_the_end_before(tmp_path):
     write(tmp_path, ROUNDS, start={1})
-    assert [round_bits(round) for round in replay(tmp_path, after=2)] == [round_bits(ROUNDS[2])]
+    assert [round_bits(fl_round) for fl_round in replay(tmp_path, after=2)] == [round_bits(ROUNDS[2])]
 
 
 def test_hidden_files_and_other_folders_are_nobodys(tmp_path):
@@ -140,8 +140,8 @@ def test_where_files_keep_no_order_the_head_is_refused_and_the_ends_are_all_laye
     run = write(tmp_path / "checkpoints", DEEP, "safetensors")
     if imported:
         with Recorder(tmp_path / "run") as recorder:
-            for round in replay(run):
-                recorder.observe(round)
+            for fl_round in replay(run):
+                recorder.observe(fl_round)
         run = tmp_path / "run"
     with caplog.at_level(logging.WARNING, "fedcoast"):
         assert show(CoAst(), replay(run)).credits == show(CoAst(layers="all"), DEEP).credits
@@ -149,7 +149,7 @@ def test_where_files_keep_no_order_the_head_is_refused_and_the_ends_are_all_laye
     assert [record.getMessage() for record in caplog.records] == [
         "The layers of this model have no order, so first and head are unknown: all layers count"
     ]
-    with pytest.raises(BadSetting, match=r"so its head is not known; name it: layers='fc\.\*'"):
+    with pytest.raises(BadSetting, match=r"so its head is unknown; name it: layers='fc\.\*'"):
         show(CoAst(layers="head"), replay(run))
 
 

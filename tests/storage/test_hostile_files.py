@@ -20,8 +20,8 @@ from fedcoast.reports.forms import write
 from fedcoast.rounds.clients import look_alikes, tidy_name
 from fedcoast.simulation.datasets.decoded import recall, recall_title
 from fedcoast.simulation.datasets.fashion import read_idx
-from fedcoast.simulation.datasets.files import File, read_folder
 from fedcoast.simulation.datasets.pickles import read_pickle
+from fedcoast.simulation.datasets.source_files import File, read_folder
 from fedcoast.storage.files import read_json, sole_writer, write_json
 from fedcoast.storage.limits import limit
 from fedcoast.storage.model_files import load_model
@@ -92,7 +92,7 @@ def test_a_file_that_is_a_link_a_pipe_or_a_device_is_refused_at_once(run, tmp_pa
         os.mkfifo(run / file)
     else:
         (run / file).symlink_to(real if target == "link" else target)
-    with pytest.raises(BadFile, match=r"symbolic link, which is not followed|is no plain file"):
+    with pytest.raises(BadFile, match=r"symbolic link, which is not followed|is not a plain file"):
         show(CoAst(), replay(run))
 
 
@@ -118,7 +118,7 @@ def test_a_round_folder_that_is_a_link_is_refused_and_found(run, tmp_path):
 
 def test_a_lock_that_is_a_pipe_does_not_hang(tmp_path):
     os.mkfifo(tmp_path / ".lock")
-    with pytest.raises(BadFile, match="is no plain file"), sole_writer(tmp_path):
+    with pytest.raises(BadFile, match="is not a plain file"), sole_writer(tmp_path):
         pass
 
 
@@ -274,12 +274,12 @@ def test_a_start_of_three_hundred_digits_is_refused(run):
 
 def test_a_mapped_file_that_was_cut_off_is_an_error_and_not_the_end_of_the_process(run):
     (first, *_) = replay(run)
-    held = first.start["hidden.weight"] if "hidden.weight" in first.start else next(iter(first.start.values()))
+    array = first.start["hidden.weight"] if "hidden.weight" in first.start else next(iter(first.start.values()))
     file = run / "rounds" / "0000000001" / "start.safetensors"
     os.truncate(file, 100)
     with pytest.raises(BadRound, match="was cut off or replaced meanwhile"):
         first.read_start(first.schema())
-    assert held is not None
+    assert array is not None
     assert mmap.PAGESIZE > 100
 
 

@@ -25,18 +25,18 @@ ROUNDS = federation(seed=4, rounds=4)
 
 def record(folder, rounds, **options):
     with Recorder(folder, **options) as recorder:
-        for round in rounds:
-            recorder.observe(round)
+        for fl_round in rounds:
+            recorder.observe(fl_round)
     return folder
 
 
 def same_rounds(folder, rounds):
-    assert [round_bits(round) for round in replay(folder)] == [round_bits(round) for round in rounds]
+    assert [round_bits(fl_round) for fl_round in replay(folder)] == [round_bits(fl_round) for fl_round in rounds]
 
 
 def test_what_was_shown_comes_back_to_the_last_bit(tmp_path):
-    weighted = [replace(round, weights={c: 0.1 * n for n, c in enumerate(round.clients)}) for round in ROUNDS]
-    measured = [replace(round, metrics={"accuracy": 0.1 + 0.2, "loss": 3}) for round in weighted]
+    weighted = [replace(fl_round, weights={c: 0.1 * n for n, c in enumerate(fl_round.clients)}) for fl_round in ROUNDS]
+    measured = [replace(fl_round, metrics={"accuracy": 0.1 + 0.2, "loss": 3}) for fl_round in weighted]
     same_rounds(record(tmp_path / "run", measured), measured)
 
 
@@ -45,7 +45,7 @@ def test_numbers_that_json_has_no_word_for_are_left_out_of_the_metrics(tmp_path)
     folder = record(tmp_path / "run", [replace(ROUNDS[0], metrics=odd)])
     text = (folder / "rounds" / "0000000001" / "round.json").read_text()
     json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
-    assert [round.metrics for round in replay(folder)] == [{"accuracy": 0.5}]
+    assert [fl_round.metrics for fl_round in replay(folder)] == [{"accuracy": 0.5}]
 
 
 def test_the_order_of_layers_comes_back_too(tmp_path):
@@ -80,8 +80,8 @@ def test_a_run_goes_on_after_its_last_round(tmp_path):
     folder = record(tmp_path / "run", ROUNDS[:2])
     with Recorder(folder) as recorder:
         assert recorder.last_round == 2
-        for round in ROUNDS[2:]:
-            recorder.observe(round)
+        for fl_round in ROUNDS[2:]:
+            recorder.observe(fl_round)
     assert not (folder / "rounds" / "0000000003" / "start.safetensors").exists()
     same_rounds(folder, ROUNDS)
 
@@ -95,13 +95,13 @@ def test_a_run_that_goes_on_keeps_its_layers(tmp_path):
 
 def test_numbers_may_skip_and_start_anywhere(tmp_path):
     rounds = [
-        replace(round, number=number) for round, number in zip(ROUNDS, (0, 7, 9_999_999_999, 10**15), strict=True)
+        replace(fl_round, number=number) for fl_round, number in zip(ROUNDS, (0, 7, 9_999_999_999, 10**15), strict=True)
     ]
     folder = record(tmp_path / "run", rounds)
     same_rounds(folder, rounds)
     with Recorder(folder) as recorder:
         assert recorder.last_round == 10**15
-    assert [round.number for round in replay(folder, after=7)] == [9_999_999_999, 10**15]
+    assert [fl_round.number for fl_round in replay(folder, after=7)] == [9_999_999_999, 10**15]
 
 
 def test_a_number_too_long_for_a_file_name_is_refused():
@@ -121,8 +121,8 @@ def test_after_shows_only_later_rounds(tmp_path):
 class Loaded:
     """Counts the models that are alive."""
 
-    def __init__(self, round):
-        self._round, self.now, self.most, self.total = round, 0, 0, 0
+    def __init__(self, fl_round):
+        self._round, self.now, self.most, self.total = fl_round, 0, 0, 0
 
     def models(self):
         return LazyModels({client: lambda client=client: self._load(client) for client in self._round.clients})
@@ -168,10 +168,10 @@ def test_a_replayed_upload_is_read_only_when_it_is_asked_for_and_not_kept(tmp_pa
 
     folder = record(tmp_path / "run", ROUNDS[:1])
     monkeypatch.setattr(reading, "open_tensors", watched)
-    (round,) = replay(folder)
+    (fl_round,) = replay(folder)
     assert (files, alive) == (["start.safetensors", "end.safetensors"], [])
     assessor = CoAst()
-    assessor.observe(round)
+    assessor.observe(fl_round)
     assert files[2:] == [f"client-{place:06d}.safetensors" for place in range(3)]
     gc.collect()
     assert [one() for one in alive] == [None] * len(alive)
@@ -189,21 +189,21 @@ def test_a_run_can_be_read_while_it_grows(tmp_path):
         assert next(reader).number == 1
         recorder.observe(ROUNDS[1])
         recorder.observe(ROUNDS[2])
-        assert [round.number for round in reader] == [2, 3]
+        assert [fl_round.number for fl_round in reader] == [2, 3]
 
 
 def test_a_round_that_is_being_written_is_not_shown(tmp_path):
     seen = []
 
     def peek():
-        seen.append([round.number for round in replay(tmp_path / "run")])
+        seen.append([fl_round.number for fl_round in replay(tmp_path / "run")])
         return ROUNDS[1].local["ann"]
 
     with Recorder(tmp_path / "run") as recorder:
         recorder.observe(ROUNDS[0])
         recorder.observe(replace(ROUNDS[1], local=LazyModels({"ann": peek})))
     assert seen == [[1]]
-    assert [round.number for round in replay(tmp_path / "run")] == [1, 2]
+    assert [fl_round.number for fl_round in replay(tmp_path / "run")] == [1, 2]
 
 
 def test_what_an_interrupted_recorder_left_is_swept_away(tmp_path):
@@ -213,7 +213,7 @@ def test_what_an_interrupted_recorder_left_is_swept_away(tmp_path):
     (half / "end.safetensors").write_bytes(b"half")
     (folder / ".run.json.part").write_bytes(b"{")
     (folder / "rounds" / ".DS_Store").write_bytes(b"a file of the system's, left alone")
-    assert [round.number for round in replay(folder)] == [1]
+    assert [fl_round.number for fl_round in replay(folder)] == [1]
     with Recorder(folder) as recorder:
         assert not half.exists()
         recorder.observe(ROUNDS[1])
@@ -325,7 +325,7 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
 
 def test_a_lock_that_cannot_be_made_is_our_own_error(tmp_path):
     (tmp_path / "run" / ".lock").mkdir(parents=True)
-    with pytest.raises(BadFile, match="is no plain file; remove it"):
+    with pytest.raises(BadFile, match="is not a plain file; remove it"):
         Recorder(tmp_path / "run")
 
 
@@ -390,7 +390,7 @@ def test_any_name_survives_recording_and_nothing_is_created_outside_the_folder(t
     rounds = [Round(number, start, local, end, weights=dict.fromkeys(NAMES, 1.0)) for number in (1, 2, 3)]
     folder = record(tmp_path / "deep" / "run", rounds)
     same_rounds(folder, rounds)
-    assert [round.clients for round in replay(folder)] == [rounds[0].clients] * 3
+    assert [fl_round.clients for fl_round in replay(folder)] == [rounds[0].clients] * 3
     assert show(CoAst(), replay(folder)).to_json() == show(CoAst(), rounds).to_json()
     assert [path.name for path in tmp_path.iterdir()] == ["deep"]
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["run"]
@@ -525,8 +525,8 @@ def test_ballots_do_for_the_research_code_where_no_layer_is_too_small(tmp_path):
 def test_ballots_survive_where_a_step_would_vanish(tmp_path, dtype):
     most = np.finfo(dtype).max / 2
     start, local = np.array([most, -most, most / 2, 1], dtype), np.array([-most, most, most, 1], dtype)
-    round = Round(1, {"w": start}, {"a": {"w": local}}, {"w": start})
-    folder = record(tmp_path / "run", [round, replace(round, number=2, end={"w": local})], ballot_keep=0.75)
+    fl_round = Round(1, {"w": start}, {"a": {"w": local}}, {"w": start})
+    folder = record(tmp_path / "run", [fl_round, replace(fl_round, number=2, end={"w": local})], ballot_keep=0.75)
     shown = [show(CoAst(keep=0.75, horizon=1), rounds) for rounds in (replay(folder), record_again(tmp_path, folder))]
     assert [one.scores for one in shown] == [{"a": 3}, {"a": 3}]
 

@@ -44,9 +44,9 @@ class Lengths(Assessor):
     def settings(self):
         return {}
 
-    def _take(self, round, schema, uploads):
-        start = round.read_start(schema)
-        return {round.number: {client: self._length(model, start, schema) for client, model in uploads}}
+    def _take(self, fl_round, schema, uploads):
+        start = fl_round.read_start(schema)
+        return {fl_round.number: {client: self._length(model, start, schema) for client, model in uploads}}
 
     def _length(self, model, start, schema):
         return float(sum(np.abs(model[e.name].astype(float) - start[e.name]).sum() for e in schema.trainable))
@@ -58,9 +58,9 @@ class Talkative(Lengths):
 
 
 class Tidying(Lengths):
-    def _take(self, round, schema, uploads):
-        credits = super()._take(round, schema, uploads)
-        round.start["body.bias"][0] = 0
+    def _take(self, fl_round, schema, uploads):
+        credits = super()._take(fl_round, schema, uploads)
+        fl_round.start["body.bias"][0] = 0
         return credits
 
 
@@ -69,37 +69,37 @@ class Borrowing(Lengths):
 
     last = None
 
-    def _take(self, round, schema, uploads):
-        before, self.last = self.last, round.end["head.bias"]
+    def _take(self, fl_round, schema, uploads):
+        before, self.last = self.last, fl_round.end["head.bias"]
         bonus = 0.0 if before is None else float(before.sum())
-        return {n: {c: v + bonus for c, v in of.items()} for n, of in super()._take(round, schema, uploads).items()}
+        return {n: {c: v + bonus for c, v in of.items()} for n, of in super()._take(fl_round, schema, uploads).items()}
 
 
 class FirstComeFirstServed(Lengths):
-    def _take(self, round, schema, uploads):
-        ((number, credits),) = super()._take(round, schema, uploads).items()
-        return {number: {client: credits[client] + place for place, client in enumerate(round.local)}}
+    def _take(self, fl_round, schema, uploads):
+        ((number, credits),) = super()._take(fl_round, schema, uploads).items()
+        return {number: {client: credits[client] + place for place, client in enumerate(fl_round.local)}}
 
 
 class Partisan(Lengths):
-    def _take(self, round, schema, uploads):
-        ((number, credits),) = super()._take(round, schema, uploads).items()
+    def _take(self, fl_round, schema, uploads):
+        ((number, credits),) = super()._take(fl_round, schema, uploads).items()
         return {number: {client: credit + len(str(client)) for client, credit in credits.items()}}
 
 
 class Sentimental(Lengths):
     """Goes on crediting who left."""
 
-    def _take(self, round, schema, uploads):
-        ((number, credits),) = super()._take(round, schema, uploads).items()
+    def _take(self, fl_round, schema, uploads):
+        ((number, credits),) = super()._take(fl_round, schema, uploads).items()
         return {number: dict.fromkeys(self._ledger.clients, 0.0) | credits}
 
 
 class Positional(Lengths):
     """Takes clients for places in a list, as FedML did."""
 
-    def _take(self, round, schema, uploads):
-        ((number, credits),) = super()._take(round, schema, uploads).items()
+    def _take(self, fl_round, schema, uploads):
+        ((number, credits),) = super()._take(fl_round, schema, uploads).items()
         if not hasattr(self, "columns"):
             self.columns = list(credits)
         return {number: {client: credits[client] for client in self.columns}}
@@ -110,8 +110,8 @@ class Forgetful(Lengths):
 
     total = 0.0
 
-    def _take(self, round, schema, uploads):
-        ((number, credits),) = super()._take(round, schema, uploads).items()
+    def _take(self, fl_round, schema, uploads):
+        ((number, credits),) = super()._take(fl_round, schema, uploads).items()
         self.total += sum(credits.values())
         return {number: {client: credit / self.total for client, credit in credits.items()}}
 
@@ -121,9 +121,9 @@ class Hoarding(Lengths):
         super().__init__(bad_uploads)
         self.attic = {}
 
-    def _take(self, round, schema, uploads):
-        self.attic = {**self.attic, str(round.number): np.zeros(10)}
-        return super()._take(round, schema, uploads)
+    def _take(self, fl_round, schema, uploads):
+        self.attic = {**self.attic, str(fl_round.number): np.zeros(10)}
+        return super()._take(fl_round, schema, uploads)
 
     def _state(self):
         return {}, dict(self.attic)
@@ -164,10 +164,10 @@ class Dividing(Lengths):
 
 
 class Refusing(Lengths):
-    def _take(self, round, schema, uploads):
-        if len(round.clients) < 2:
+    def _take(self, fl_round, schema, uploads):
+        if len(fl_round.clients) < 2:
             raise BadSetting("two clients are wanted")
-        return super()._take(round, schema, uploads)
+        return super()._take(fl_round, schema, uploads)
 
 
 class Singles(Lengths):
@@ -180,9 +180,9 @@ class Singles(Lengths):
 class Contagious(Lengths):
     """A bad upload changes what the others get."""
 
-    def _take(self, round, schema, uploads):
-        ((number, credits),) = super()._take(round, schema, uploads).items()
-        return {number: {client: credit / len(round.clients) for client, credit in credits.items()}}
+    def _take(self, fl_round, schema, uploads):
+        ((number, credits),) = super()._take(fl_round, schema, uploads).items()
+        return {number: {client: credit / len(fl_round.clients) for client, credit in credits.items()}}
 
 
 class Hasty(Lengths):
@@ -190,9 +190,9 @@ class Hasty(Lengths):
 
     seen_rounds = 0
 
-    def _take(self, round, schema, uploads):
+    def _take(self, fl_round, schema, uploads):
         self.seen_rounds += 1
-        ((number, credits),) = super()._take(round, schema, uploads).items()
+        ((number, credits),) = super()._take(fl_round, schema, uploads).items()
         return {number: {client: credit * self.seen_rounds for client, credit in credits.items()}}
 
     def _state(self):
@@ -211,18 +211,18 @@ class Fickle(Lengths):
 
 
 class Impatient(Lengths):
-    def observe(self, round, /):
+    def observe(self, fl_round, /):
         self.last_round = None
-        super().observe(round)
+        super().observe(fl_round)
 
 
 class Careless(Lengths):
     takes_ballots = False
 
-    def observe(self, round, /):
+    def observe(self, fl_round, /):
         from dataclasses import replace
 
-        super().observe(replace(round, ballot_keep=None))
+        super().observe(replace(fl_round, ballot_keep=None))
 
 
 class Gullible(Lengths):
@@ -259,15 +259,15 @@ class Biased(Lengths):
     def settings(self):
         return {"seed": self.seed}
 
-    def _take(self, round, schema, uploads):
-        rng = np.random.default_rng([self.seed, round.number])
-        return {round.number: {client: rng.random() + 50 / len(str(client)) for client, _ in uploads}}
+    def _take(self, fl_round, schema, uploads):
+        rng = np.random.default_rng([self.seed, fl_round.number])
+        return {fl_round.number: {client: rng.random() + 50 / len(str(client)) for client, _ in uploads}}
 
 
 class Unbiased(Biased):
-    def _take(self, round, schema, uploads):
-        rng = np.random.default_rng([self.seed, round.number])
-        return {round.number: {client: rng.random() for client, _ in uploads}}
+    def _take(self, fl_round, schema, uploads):
+        rng = np.random.default_rng([self.seed, fl_round.number])
+        return {fl_round.number: {client: rng.random() for client, _ in uploads}}
 
 
 BROKEN = [
@@ -279,7 +279,7 @@ BROKEN = [
     (Biased, "equal clients have equal scores"),
     (Sentimental, "clients may leave and return"),
     (Positional, "clients may leave and return"),
-    (Forgetful, "goes on after a restart"),
+    (Forgetful, "continues after a restart"),
     (Hoarding, "state is bounded"),
     (HoardingFacts, "state is bounded"),
     (Gambling, "same seed same scores"),
@@ -292,7 +292,7 @@ BROKEN = [
     (Hasty, "a round is taken whole or not at all"),
     (Fickle, "asking changes nothing"),
     (Impatient, "rounds come in order"),
-    (Careless, "ballots are refused by who needs uploads"),
+    (Careless, "methods that need uploads refuse ballots"),
     (Gullible, "bad settings are refused"),
     (Mumbling, "bad settings are refused"),
     (Crashing, "bad settings are refused"),
@@ -339,12 +339,12 @@ def test_the_contract_can_be_checked_on_rounds_of_your_own():
 class NeedsEverybody(Lengths):
     """Refuses rounds that lack one of those it met first."""
 
-    def _take(self, round, schema, uploads):
+    def _take(self, fl_round, schema, uploads):
         from fedcoast import BadRound
 
-        credits = super()._take(round, schema, uploads)
-        if self.last_round is not None and set(credits[round.number]) != set(self._ledger.clients):
-            raise BadRound(f"round {round.number} lacks somebody; this needs full participation")
+        credits = super()._take(fl_round, schema, uploads)
+        if self.last_round is not None and set(credits[fl_round.number]) != set(self._ledger.clients):
+            raise BadRound(f"round {fl_round.number} lacks somebody; this needs full participation")
         return credits
 
 
@@ -352,7 +352,7 @@ def test_who_needs_everybody_may_refuse_only_if_it_says_so():
     check_assessor(NeedsEverybody, needs=("full participation",))
     with pytest.raises(BrokenContract, match="lacks somebody"):
         check_assessor(NeedsEverybody)
-    with pytest.raises(BrokenContract, match="who needs everybody refuses"):
+    with pytest.raises(BrokenContract, match="a method that needs full participation refuses"):
         check_assessor(Lengths, needs=("full participation",))
 
 

@@ -25,12 +25,12 @@ def test_the_best_model_is_worth_nothing_less_than_zero():
 
 def test_the_federation_learns_and_ranks_its_clients():
     rounds, utility = toy_rounds(), toy_utility()
-    worth = [utility(rounds[0].start), *(utility(round.end) for round in rounds)]
+    worth = [utility(rounds[0].start), *(utility(fl_round.end) for fl_round in rounds)]
     assert worth == sorted(worth)
     alone = {client: utility(model) for client, model in rounds[0].local.items()}
     assert sorted(alone, key=alone.get, reverse=True) == ["north", "south", 7, "idle"]
-    for round in rounds[1:]:
-        assert round.weights == {"north": 40, "south": 30, 7: 20, "idle": 10}
+    for fl_round in rounds[1:]:
+        assert fl_round.weights == {"north": 40, "south": 30, 7: 20, "idle": 10}
     for before, after in pairwise(rounds):
         assert all(np.array_equal(before.end[name], after.start[name]) for name in before.end)
 

@@ -1,4 +1,4 @@
-"""The health of a model over the rounds of a run: whether a growing part of it is moved by nobody any more.
+"""The health of a model over the rounds of a run: whether a growing part of it is no longer moved by any client.
 
 Units that never fire again get no gradient, so no client moves their parameters. The scores then rest on the other
 part of the model. Telling that needs the uploads alone, and no test data.
@@ -17,7 +17,7 @@ LIMIT = 0.10  # of a layer: more than this in the last round is worth a warning
 
 @dataclass(frozen=True)
 class Health:
-    """`shares` has every round of a run in order, with the share of each layer that nobody moved; None: unknown.
+    """`shares` has every round of a run in order, with the share of each layer that no client moved; None: unknown.
 
     What is said is about the last round. Where that one is unknown, nothing is said.
     """
@@ -37,7 +37,7 @@ class Health:
 
     @property
     def healthy(self) -> bool | None:
-        """Whether at least 90% of each layer was moved by somebody in the last round; None: unknown."""
+        """Whether at least 90% of each layer was moved by some client in the last round; None: unknown."""
         return None if self.round is None else all(share <= LIMIT for share in self.now.values())
 
     @property
@@ -73,12 +73,12 @@ class Health:
         """One sentence for people, empty where nothing is above the limit; `named` makes a layer's name safe to show.
 
         >>> Health({1: {"fc": 0.0}, 2: {"fc": 0.2}, 3: {"fc": 0.41}}).warning()[:58]
-        '41% of fc was moved by nobody in round 3, and more than 10'
+        '41% of fc was moved by no client in round 3, and more than 10'
         """
         layer = self.concern
         if layer is None:
             return ""
-        text = f"{self.now[layer]:.0%} of {named(layer)} was moved by nobody in round {self.round}"
+        text = f"{self.now[layer]:.0%} of {named(layer)} was moved by no client in round {self.round}"
         never = self.never_moved(layer)
         if never:
             return (
@@ -99,7 +99,7 @@ class Health:
         """How it stands, in one line: the warning, or how little stood still; empty where nothing is known.
 
         >>> Health({1: {"block1.second": 0.0123, "head": 0.0}}).line()
-        'Health: at most 1.2% of a layer (block1.second) was moved by nobody in the last round.'
+        'Health: at most 1.2% of a layer (block1.second) was moved by no client in the last round.'
         """
         if self.worst is None:
             return ""
@@ -107,8 +107,8 @@ class Health:
         if self.warning():
             return f"Health: {self.warning(named)}"
         if share == 0:
-            return "Health: every part of the model was moved by somebody in the last round."
-        return f"Health: at most {share:.1%} of a layer ({named(self.worst)}) was moved by nobody in the last round."
+            return "Health: every part of the model was moved by some client in the last round."
+        return f"Health: at most {share:.1%} of a layer ({named(self.worst)}) was moved by no client in the last round."
 
     def to_json(self) -> dict[str, Any] | None:
         """What is known of the last round, for programs; None where nothing is."""

@@ -13,17 +13,17 @@ def cents(budget: str | int | Decimal) -> int:
     >>> cents("100000"), cents("0.07"), cents(Decimal("12.5"))
     (10000000, 7, 1250)
     """
-    wanted = "budget must be an amount with at most two decimals, such as 100000 or 99.95"
+    expected = "budget must be an amount with at most two decimals, such as 100000 or 99.95"
     if isinstance(budget, bool) or not isinstance(budget, str | int | Decimal):
-        raise BadSetting(f"{wanted}, as text, an integer or a Decimal; got {budget!r}")
+        raise BadSetting(f"{expected}, as text, an integer or a Decimal; got {budget!r}")
     try:
         value = Decimal(budget)
     except InvalidOperation:
-        raise BadSetting(f"{wanted}; got {budget!r}") from None
+        raise BadSetting(f"{expected}; got {budget!r}") from None
     _, digits, exponent = value.as_tuple()
     too_fine = isinstance(exponent, int) and exponent < -2 and any(digits[exponent + 2 :])
     if not value.is_finite() or too_fine or not 0 <= value <= MOST_CENTS // 100:
-        raise BadSetting(f"{wanted}, from 0 to {amount(MOST_CENTS)}; got {str(budget)!r}")
+        raise BadSetting(f"{expected}, from 0 to {amount(MOST_CENTS)}; got {str(budget)!r}")
     return int(value * 100)
 
 

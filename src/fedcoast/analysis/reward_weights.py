@@ -1,17 +1,53 @@
-"""From scores and their luck to what is paid for: fair scores for ties, and the range of each share."""
+"""From scores and their luck to what is paid for: exact scores, fair scores for ties, and the range of each share."""
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
-from fedcoast.analysis.uncertainty import Uncertainty
-from fedcoast.errors import Client
+from fedcoast.analysis.uncertainty import By, Uncertainty
+from fedcoast.errors import BadSetting, Client
 from fedcoast.methods.assessment import Assessment
 from fedcoast.stats.bootstrap import Floats
 
 _SLACK = 1 + 1e-9  # rounding must not decide a tie
+
+
+def share_option(option: str, value: float | str | Fraction) -> Fraction:
+    try:
+        share = value if isinstance(value, Fraction) else Fraction(str(value))
+    except (ValueError, ZeroDivisionError):
+        share = Fraction(-1)
+    if isinstance(value, bool) or not 0 <= share <= 1:
+        raise BadSetting(f"{option} must lie between 0 and 1, the share of a client; got {value!r}")
+    return share
+
+
+def paid_scores(assessment: Assessment, by: By) -> dict[Client, Fraction]:
+    """The exact scores; a client without a scored round has 0."""
+    for client in assessment.clients:
+        if not math.isfinite(assessment.scores[client]):
+            raise BadSetting(f"scores must be finite to be paid for; client {client!r} has {assessment.scores[client]}")
+    if by == "adjusted-mean":
+        return _adjusted(assessment)
+    scores = {client: Fraction(assessment.scores[client]) for client in assessment.clients}
+    return scores if by == "total" else {c: score / max(1, assessment.rounds_scored[c]) for c, score in scores.items()}
+
+
+def _adjusted(assessment: Assessment) -> dict[Client, Fraction]:
+    if not assessment.additive:
+        raise BadSetting(
+            f"the scores of {assessment.method} are not sums of credits, so they cannot be adjusted for missed rounds;"
+            " pay for the total"
+        )
+    if assessment.has_disconnected_clients:
+        raise BadSetting(
+            "some clients share no rounds, even indirectly, and cannot be compared. Pay for the total or the mean, or"
+            " pay the connected clients apart"
+        )
+    return {client: Fraction(0 if math.isnan(level) else level) for client, level in assessment.adjusted_mean.items()}
 
 
 def without(assessment: Assessment, clients: Collection[Client]) -> Assessment:

@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from fedcoast.analysis.money import amount, cents
-from fedcoast.analysis.reward_weights import fair_scores, share_ranges, without
+from fedcoast.analysis.reward_weights import fair_scores, paid_scores, share_option, share_ranges, without
 from fedcoast.analysis.uncertainty import By, Uncertainty, uncertainty
 from fedcoast.analysis.verdicts import Verdict, idle_clients, verdicts
 from fedcoast.errors import BadSetting, Client
@@ -192,9 +192,9 @@ def rewards(
     {'ann': 75001, 'bob': 25000, 'eve': 0}
     """
     _check(rule, by, temperature)
-    bounds = {"floor": _share("floor", floor), "cap": _share("cap", cap)}
+    bounds = {"floor": share_option("floor", floor), "cap": share_option("cap", cap)}
     total = None if budget is None else cents(budget)
-    scores = _scores(assessment, by)
+    scores = paid_scores(assessment, by)
     active = without(assessment, idle_clients(assessment))
     of_totals = uncertainty(active, level, draws) if assessment.credits else None
     luck = of_totals if by == "total" or of_totals is None else uncertainty(active, level, draws, by=by)
@@ -251,41 +251,6 @@ def _check_certain(assessment: Assessment, luck: Uncertainty | None, force: bool
         raise BadSetting(f"too uncertain to pay for: {reason}{hint}")
     if len(luck.unknown) == len(luck.clients):
         raise BadSetting(f"too uncertain to pay for: no client took part in enough rounds to have a range{hint}")
-
-
-def _share(option: str, value: float | str | Fraction) -> Fraction:
-    try:
-        share = value if isinstance(value, Fraction) else Fraction(str(value))
-    except (ValueError, ZeroDivisionError):
-        share = Fraction(-1)
-    if isinstance(value, bool) or not 0 <= share <= 1:
-        raise BadSetting(f"{option} must lie between 0 and 1, the share of a client; got {value!r}")
-    return share
-
-
-def _scores(assessment: Assessment, by: By) -> dict[Client, Fraction]:
-    """The exact scores; a client without a scored round has 0."""
-    for client in assessment.clients:
-        if not math.isfinite(assessment.scores[client]):
-            raise BadSetting(f"scores must be finite to be paid for; client {client!r} has {assessment.scores[client]}")
-    if by == "adjusted-mean":
-        return _adjusted(assessment)
-    scores = {client: Fraction(assessment.scores[client]) for client in assessment.clients}
-    return scores if by == "total" else {c: score / max(1, assessment.rounds_scored[c]) for c, score in scores.items()}
-
-
-def _adjusted(assessment: Assessment) -> dict[Client, Fraction]:
-    if not assessment.additive:
-        raise BadSetting(
-            f"the scores of {assessment.method} are not sums of credits, so they cannot be adjusted for missed rounds;"
-            " pay for the total"
-        )
-    if assessment.has_disconnected_clients:
-        raise BadSetting(
-            "some clients share no rounds, even indirectly, and cannot be compared. Pay for the total or the mean, or"
-            " pay the connected clients apart"
-        )
-    return {client: Fraction(0 if math.isnan(level) else level) for client, level in assessment.adjusted_mean.items()}
 
 
 def _best_first(shares: Mapping[Client, Fraction], scores: Mapping[Client, Fraction]) -> tuple[Client, ...]:

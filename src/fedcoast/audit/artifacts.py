@@ -24,7 +24,7 @@ Kind = Literal["answer", "report", "ledger", "record of credits"]
 class Claim:
     """What a file says that a method found in the rounds up to `last_round`.
 
-    `said` is the assessment as JSON has it, a page's without its credits; of a ledger the whole file is checked.
+    `said` is the assessment as JSON, for a page without its credits; of a ledger the whole file is checked.
     `standings` are the clients as a report in JSON lists them. `whole` is false where the file was changed since it was
     made.
     """
@@ -49,14 +49,14 @@ def read_claim(file: Path, follow: bool = True) -> Claim:
         text = read_plain(file, follow=follow).decode("utf-8")  # every byte counts, also those that end lines
         if text.lstrip().startswith("<"):
             return _report(file, text)
-        said = json.loads(text)
-        if isinstance(said, dict) and said.get("format") == REPORT:
+        content = json.loads(text)
+        if isinstance(content, dict) and content.get("format") == REPORT:
             return _report(file, text)
         answer = Assessment.from_json(text)
         if not isinstance(answer.method, str):
             raise BadFile(f"{file} does not say whose answer it is")
-        said["settings"] = dict(answer.settings)
-        return Claim(file, "answer", answer.method, dict(answer.settings), last_round(answer), said)
+        content["settings"] = dict(answer.settings)
+        return Claim(file, "answer", answer.method, dict(answer.settings), last_round(answer), content)
     except OSError as error:
         raise BadFile(f"{file} cannot be read ({error.strerror})") from error
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError) as error:
@@ -75,22 +75,22 @@ def kept_claim(folder: Path) -> Claim | None:
 
 
 def _report(file: Path, text: str) -> Claim:
-    seal, said, whole = read_signature(text)
+    signature, content, whole = read_signature(text)
     listed = json.loads(text).get("clients") if text.lstrip().startswith("{") else ()
-    if not isinstance(said.get("method"), str) or not isinstance(said.get("settings"), dict):
+    if not isinstance(content.get("method"), str) or not isinstance(content.get("settings"), dict):
         raise BadFile(f"{file} does not say which method it reports on")
-    said["settings"] = translated(said["method"], said["settings"])
+    content["settings"] = translated(content["method"], content["settings"])
     if not isinstance(listed, list | tuple) or not all(isinstance(entry, dict) for entry in listed):
         raise BadFile(f"{file} does not list the clients as a report does")
     return Claim(
         file,
         "report",
-        said["method"],
-        said["settings"],
-        seal["last_round"],
-        said,
+        content["method"],
+        content["settings"],
+        signature["last_round"],
+        content,
         standings=tuple(listed),
-        head=seal["head"] or "",
+        head=signature["head"] or "",
         whole=whole,
         text=text,
     )

@@ -14,14 +14,14 @@ from fedcoast.storage.chain import LINK, Content, Link, content, fact_hashes, re
 from fedcoast.storage.files import is_folder, is_plain, read_json
 from fedcoast.storage.run_folder import DEPTH, ROUND_META, ROUNDS, RUN_META, round_dirs
 
-MADE_BY_KILLS = "what a kill left half written; it is removed when recording goes on"
+MADE_BY_KILLS = "what a kill left half written; it is removed when recording continues"
 
 
 @dataclass
 class ChainReport:
     """What was found on the way: heads by round, rounds without a link, files and bytes that are as recorded.
 
-    `beginning` is the hash that the first link goes on from: the head of the run when it had no rounds.
+    `beginning` is the hash that the first link follows: the head of the run when it had no rounds.
     """
 
     findings: list[Finding] = field(default_factory=list)
@@ -41,7 +41,7 @@ class ChainReport:
 
 
 def check_chain(folder: Path) -> ChainReport:
-    """Recompute every hash of a run folder, and hold it against the links."""
+    """Recompute every hash of a run folder, and compare it with the links."""
     chain = ChainReport()
     rounds = {int(place.name): place for place in _rounds(folder, chain)}
     links = {number: link for number, place in rounds.items() if (link := _link(place, chain)) is not None}
@@ -60,7 +60,7 @@ def check_chain(folder: Path) -> ChainReport:
 
 
 def _beginning(folder: Path, rounds: Mapping[int, Path], links: Mapping[int, Link]) -> str | None:
-    """The hash of run.json, which the first link goes on from, or will: the head of a run without rounds."""
+    """The hash of run.json, which the first link follows: the head of a run without rounds."""
     if not rounds:
         return content(folder / RUN_META).sha256 if _began_with_chain(folder) else None
     first = next(iter(links.values()), None)
@@ -72,7 +72,7 @@ def _path(number: int, file: str = "") -> Path:
 
 
 def _rounds(folder: Path, chain: ChainReport) -> list[Path]:
-    """The folders of the rounds; whatever else lies beside them is named."""
+    """The folders of the rounds; other files beside them are reported."""
     found = [place for place in round_dirs(folder) if place.name == f"{int(place.name):010d}" and is_folder(place)]
     for path in sorted(set((folder / ROUNDS).iterdir()) - set(found)):
         if path.name.startswith(".") and path.name[1:].isdecimal() and is_folder(path):
@@ -147,7 +147,7 @@ def _check_step(
     links: Mapping[int, Link],
     chain: ChainReport,
 ) -> None:
-    """A link must go on from the last one before it, and the first of them from run.json."""
+    """A link must follow the last one before it, and the first one run.json."""
     number, after = link.number, link.after
     for added in takewhile(lambda one: after is None or one > after, reversed(before)):
         chain.find(_path(added), f"was added: round {number} does not go on from it", added)
@@ -188,7 +188,7 @@ def _check_files(folder: Path, place: Path, link: Link, chain: ChainReport) -> N
             continue
         found = _content(there[name])
         if found is None:
-            chain.find(within / name, f"is no plain file that can be read{whose}", link.number)
+            chain.find(within / name, f"is not a plain file that can be read{whose}", link.number)
         elif found != recorded:
             chain.find(within / name, f"was changed{whose}: {_change(there[name], recorded, found, link)}", link.number)
         else:

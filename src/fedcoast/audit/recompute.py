@@ -1,4 +1,4 @@
-"""Whether a claim follows from a recording: the rounds are shown once more to an assessor of the same settings."""
+"""Whether a claim follows from a recording: an assessor with the same settings observes the rounds again."""
 
 import json
 import math
@@ -34,9 +34,9 @@ def differences(rounds: Iterable[Round], claims: Sequence[Claim]) -> list[tuple[
     """
     checks = [_Check(claim) for claim in claims]
     try:
-        for round in rounds if any(check.assessor is not None for check in checks) else ():
+        for fl_round in rounds if any(check.assessor is not None for check in checks) else ():
             for check in checks:
-                check.show(round)
+                check.show(fl_round)
     except FedcoastError as error:
         for check in checks:
             check.fail(error)
@@ -46,7 +46,7 @@ def differences(rounds: Iterable[Round], claims: Sequence[Claim]) -> list[tuple[
 
 
 class _Check:
-    """A claim, and an assessor of its settings that is shown the same rounds, until what differs is known.
+    """A claim, and an assessor with its settings that observes the same rounds until the differences are known.
 
     An answer does not say which round was the last that its method saw, only which was the last that left a trace: a
     round in which nobody gets credit leaves no more than names. So it may agree after any round before the next trace.
@@ -63,19 +63,19 @@ class _Check:
         except BadSetting as error:
             self.found = [f"cannot be checked: {error}"]
 
-    def show(self, round: Round | None) -> None:
+    def show(self, fl_round: Round | None) -> None:
         """All rounds of the recording, one after the other, and then None."""
         try:
-            later = round is None or round.number > _until(self.claim)
+            later = fl_round is None or fl_round.number > _until(self.claim)
             if later:
                 self._compare()
-            if self.assessor is None or round is None:
+            if self.assessor is None or fl_round is None:
                 return
-            self.assessor.observe(round)
+            self.assessor.observe(fl_round)
             if "health" in self.claim.said:
-                self._shares[round.number] = unmoved_in(round)
+                self._shares[fl_round.number] = unmoved_in(fl_round)
             if "flags" in self.claim.said:
-                self._behaviour.observe(round)
+                self._behaviour.observe(fl_round)
             if later and last_round(self.assessor.assessment()) != self.claim.last_round:
                 self.assessor = None
         except FedcoastError as error:
@@ -87,7 +87,7 @@ class _Check:
             self.found, self.assessor = self.found or [f"cannot be checked: {error}"], None
 
     def _compare(self) -> None:
-        """With the rounds so far; of a claim that never agrees the first differences are told."""
+        """With the rounds so far; for a claim that never agrees the first differences are listed."""
         if self.assessor is None:
             return
         now = _named(_compared(self.claim, self.assessor, Health(self._shares), self._behaviour))
@@ -126,8 +126,10 @@ def _compared(claim: Claim, assessor: Assessor, health: Health, behaviour: Behav
             yield f"flags {claim.said['flags']!r}; {now!r} follows from the recording"
 
 
-def _compared_credits(said: Mapping[int, Mapping[Any, float]], now: Mapping[int, Mapping[Any, float]]) -> Iterator[str]:
-    for number, row in said.items():
+def _compared_credits(
+    recorded: Mapping[int, Mapping[Any, float]], now: Mapping[int, Mapping[Any, float]]
+) -> Iterator[str]:
+    for number, row in recorded.items():
         for client in dict.fromkeys((*row, *now.get(number, {}))):
             old, new = row.get(client), now.get(number, {}).get(client)
             if not _same(old, new):
@@ -135,26 +137,26 @@ def _compared_credits(said: Mapping[int, Mapping[Any, float]], now: Mapping[int,
 
 
 def _compared_answers(claim: Claim, now: Mapping[str, Any]) -> Iterator[str]:
-    said, names = claim.said, [_name(client) for client in now["clients"]]
-    if said.get("clients") != now["clients"]:
-        yield f"names the clients {_listed(said.get('clients'))}; in the recording they are {', '.join(names)}"
+    recorded, names = claim.said, [_name(client) for client in now["clients"]]
+    if recorded.get("clients") != now["clients"]:
+        yield f"names the clients {_listed(recorded.get('clients'))}; in the recording they are {', '.join(names)}"
         return
     for key, word in _BY_CLIENT.items():
-        yield from _rows(f"the {word}", said.get(key), now[key], names)
+        yield from _rows(f"the {word}", recorded.get(key), now[key], names)
     for key, word in _BY_ROUND.items():
-        if claim.kind == "report" and key not in said:
+        if claim.kind == "report" and key not in recorded:
             continue  # a page does not carry them
-        rows = said.get(key)
+        rows = recorded.get(key)
         for number in dict.fromkeys((*now[key], *(rows if isinstance(rows, dict) else ()))):
             row = rows.get(number) if isinstance(rows, dict) else None
             yield from _rows(f"round {number}, the {word}", row, now[key].get(number), names)
     for key in ("format", "version", "method", "settings", "pending"):
-        if said.get(key) != now[key]:
-            yield f"says {key} {said.get(key)!r}; it is {now[key]!r}"
+        if recorded.get(key) != now[key]:
+            yield f"says {key} {recorded.get(key)!r}; it is {now[key]!r}"
     for key in ("zero_is_idle", "dependence_span", "counted_rounds"):
-        if key in said and said[key] != now[key]:  # answers of earlier versions do not say it
-            yield f"says {key} {said[key]!r}; it is {now[key]!r}"
-    for key in sorted(said.keys() - now.keys() - {"health", "flags"}):
+        if key in recorded and recorded[key] != now[key]:  # answers of earlier versions do not say it
+            yield f"says {key} {recorded[key]!r}; it is {now[key]!r}"
+    for key in sorted(recorded.keys() - now.keys() - {"health", "flags"}):
         yield f"says {key!r}, which no answer does"
     if claim.standings:
         yield from _compared_standings(claim, now)
@@ -169,22 +171,23 @@ def _compared_standings(claim: Claim, now: Mapping[str, Any]) -> Iterator[str]:
                 yield f"lists {_name(client)} with {key} {entry.get(key)!r}; it is {now[values][place]!r}"
 
 
-def _rows(what: str, said: object, now: Sequence[object] | None, names: Sequence[str]) -> Iterator[str]:
-    if not isinstance(said, list) or now is None or len(said) != len(now):
-        if said != now:
-            given, follows = "not given" if said is None else "given", "does not follow" if now is None else "follows"
-            yield f"{what} is {given} and {follows} from the recording"
+def _rows(what: str, recorded: object, now: Sequence[object] | None, names: Sequence[str]) -> Iterator[str]:
+    if not isinstance(recorded, list) or now is None or len(recorded) != len(now):
+        if recorded != now:
+            stated = "not given" if recorded is None else "given"
+            follows = "does not follow" if now is None else "follows"
+            yield f"{what} is {stated} and {follows} from the recording"
         return
-    for name, old, new in zip(names, said, now, strict=True):
+    for name, old, new in zip(names, recorded, now, strict=True):
         if not _same(old, new):
             yield f"{what} of {name} is {old!r}; {new!r} follows from the recording"
 
 
-def _same(said: object, now: object) -> bool:
-    if isinstance(said, float) or isinstance(now, float):
-        numbers = isinstance(said, int | float) and isinstance(now, int | float)
-        return numbers and math.isclose(said, now, rel_tol=ROUNDING, abs_tol=ROUNDING)  # type: ignore[arg-type]
-    return said == now and type(said) is type(now)
+def _same(recorded: object, now: object) -> bool:
+    if isinstance(recorded, float) or isinstance(now, float):
+        numbers = isinstance(recorded, int | float) and isinstance(now, int | float)
+        return numbers and math.isclose(recorded, now, rel_tol=ROUNDING, abs_tol=ROUNDING)  # type: ignore[arg-type]
+    return recorded == now and type(recorded) is type(now)
 
 
 def _name(client: Mapping[str, str]) -> str:

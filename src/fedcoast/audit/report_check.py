@@ -49,7 +49,10 @@ def check_report(folder: Path, text: str, last_round: int | None) -> list[str]:
     except FedcoastError as error:
         return [f"cannot be checked: {error}"]
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        return [f"does not say how it was made, so what it shows cannot be compared ({error!r}); make it again"]
+        return [
+            f"does not say how it was made ({error!r}), so what it shows cannot be compared: an earlier fedcoast wrote"
+            f" it, or it was altered. Make it again with: fedcoast report {folder} -o NEW_FILE"
+        ]
     theirs, ours = signature["versions"]["fedcoast"], installed_version("fedcoast")
     if found and theirs != ours:
         found.append(f"was made by fedcoast {theirs}; this is {ours}, whose words may differ; check it with that one")
@@ -129,9 +132,9 @@ def _unsigned(text: str) -> str:
     return BLOCK.sub("", text)
 
 
-def _differing_pages(shown: str, again: str) -> Iterator[str]:
+def _differing_pages(reported: str, again: str) -> Iterator[str]:
     """Pages are compared piece by piece, tags and scripts too: what a browser runs can change what it shows."""
-    ours, theirs = (_TAG.split(text) for text in _where_they_part(again, shown))
+    ours, theirs = (_TAG.split(text) for text in _where_they_part(again, reported))
     for old, new in zip(theirs, ours, strict=False):
         if not _same_text(old, new):
             was, now = _around(old, new)
@@ -175,17 +178,17 @@ def _without_costs(report: Any) -> Any:
     return report
 
 
-def _differing_json(where: str, shown: Any, again: Any) -> Iterator[str]:
-    if isinstance(shown, dict) and isinstance(again, dict):
-        if list(shown) != list(again):
-            yield f"lists {list(shown)} at {where or 'its top'}; {list(again)} follows from the recording"
-        for key in (key for key in again if key in shown):
-            yield from _differing_json(f"{where}{'.' if where else ''}{key}", shown[key], again[key])
-    elif isinstance(shown, list) and isinstance(again, list) and len(shown) == len(again):
-        for place, (old, new) in enumerate(zip(shown, again, strict=True)):
+def _differing_json(where: str, reported: Any, again: Any) -> Iterator[str]:
+    if isinstance(reported, dict) and isinstance(again, dict):
+        if list(reported) != list(again):
+            yield f"lists {list(reported)} at {where or 'its top'}; {list(again)} follows from the recording"
+        for key in (key for key in again if key in reported):
+            yield from _differing_json(f"{where}{'.' if where else ''}{key}", reported[key], again[key])
+    elif isinstance(reported, list) and isinstance(again, list) and len(reported) == len(again):
+        for place, (old, new) in enumerate(zip(reported, again, strict=True)):
             yield from _differing_json(f"{where}[{place}]", old, new)
-    elif not _same_value(shown, again):
-        yield f"has {where} {shown!r}; {again!r} follows from the recording"
+    elif not _same_value(reported, again):
+        yield f"has {where} {reported!r}; {again!r} follows from the recording"
 
 
 def _same_value(old: Any, new: Any) -> bool:

@@ -64,15 +64,15 @@ def sign_head(found: Verification, key: Path, file: Path) -> None:
 
 def read_signed_head(file: Path, public_key: Path) -> str:
     """The head that a file states, if it was signed with the key."""
-    held = read_json(file)
+    content = read_json(file)
     try:
-        signature = held.pop("signature")
-        if (held["format"], held["version"]) != (FORMAT, VERSION) or not isinstance(held["head"], str):
+        signature = content.pop("signature")
+        if (content["format"], content["version"]) != (FORMAT, VERSION) or not isinstance(content["head"], str):
             raise BadFile(f"{file} is not a signed head of version {VERSION}")
     except (AttributeError, KeyError, TypeError) as error:
         raise BadFile(f"{file} is not a signed head ({error!r})") from error
-    _verify(file, public_key, signature, _canonical(held))
-    return str(held["head"])
+    _verify(file, public_key, signature, _canonical(content))
+    return str(content["head"])
 
 
 def write_certificate(found: Verification, key: Path, file: Path) -> None:
@@ -100,7 +100,7 @@ def read_certificate(file: Path, public_key: Path) -> str:
 
 
 def _certificate(found: Verification) -> str:
-    kept = "yes" if found.anchored else "no: rounds cut off before this certificate would not have shown"
+    anchored_word = "yes" if found.anchored else "no: rounds cut off before this certificate would not have shown"
     lines = [
         "Certificate of verification, by fedcoast verify",
         "",
@@ -108,7 +108,7 @@ def _certificate(found: Verification) -> str:
         f"Recorded: {found.rounds:,} rounds up to {found.last_round}, {found.files:,} files, {found.bytes:,} bytes",
         f"Head: {found.head}",
         f"Signed: {_now()}",
-        f"Held against a head that was kept before: {kept}",
+        f"Compared with a head that was kept before: {anchored_word}",
         "",
         "Verified: every byte of every round has the hash that the chain states for it.",
         *_list(found.confirmed),

@@ -14,23 +14,23 @@ from fedcoast.storage.tensors import read_tensors
 def compared_states(file: Path, assessor: Assessor) -> Iterator[str]:
     """What a saved state says otherwise than the assessor that was shown the rounds, or in other bytes.
 
-    Rounds that lie in `spill_dir` are told by the checksums that the state names: spilling changes no bit.
+    Rounds in `spill_dir` are compared by the checksums that the state names: spilling changes no bit.
     """
     with tempfile.TemporaryDirectory() as folder:
         again = Path(folder) / "state"
         assessor.save(again)
         if again.read_bytes() == file.read_bytes():
             return
-        (theirs, said), (ours, now) = read_tensors(file), read_tensors(again)
+        (theirs, recorded), (ours, now) = read_tensors(file), read_tensors(again)
     try:
-        spilled = any(one["sheaf"] is not None for one in said["facts"]["pending"])
+        spilled = any(one["sheaf"] is not None for one in recorded["facts"]["pending"])
         if spilled:
-            said, now = _wherever_held(said, theirs), _wherever_held(now, ours)
+            recorded, now = _wherever_held(recorded, theirs), _wherever_held(now, ours)
     except (KeyError, TypeError, AttributeError):  # not as CoAst, the only one that spills, writes it
         spilled = False
-    earlier = said.get("settings") != (said := _under_todays_names(said)).get("settings")
-    if said != now:
-        yield from _differing("", said, now)
+    earlier = recorded.get("settings") != (recorded := _under_todays_names(recorded)).get("settings")
+    if recorded != now:
+        yield from _differing("", recorded, now)
     elif theirs.keys() != ours.keys() or any(_bytes(theirs[name]) != _bytes(ours[name]) for name in ours):
         yield "holds other arrays than follow from the recording"
     elif not spilled and not earlier:
@@ -45,14 +45,14 @@ def _wherever_held(state: Any, arrays: dict[str, Any]) -> Any:
     facts, pending = state["facts"], []
     for place, one in enumerate(facts["pending"]):
         if one["sheaf"] is None:
-            held = [_summed(arrays.pop(f"{place}.claim.{seat}")) for seat in range(len(one["clients"]))]
-            held += [_summed(arrays.pop(f"{place}.idle"))] if one["idle"] else []
-            held += [_summed(arrays.pop(f"{place}.trace.{layer}")) for layer in range(one["trace"])]
+            arrays_of = [_summed(arrays.pop(f"{place}.claim.{seat}")) for seat in range(len(one["clients"]))]
+            arrays_of += [_summed(arrays.pop(f"{place}.idle"))] if one["idle"] else []
+            arrays_of += [_summed(arrays.pop(f"{place}.trace.{layer}")) for layer in range(one["trace"])]
         else:
-            held = [[part["type"], part["shape"], part["crc"]] for part in one["sheaf"]["parts"]]
+            arrays_of = [[part["type"], part["shape"], part["crc"]] for part in one["sheaf"]["parts"]]
         if place == 0 and facts["before"]:
-            one, held = {**one, "clients": [], "idle": False}, held[len(held) - one["trace"] :]
-        pending.append({**one, "sheaf": None, "held": held})
+            one, arrays_of = {**one, "clients": [], "idle": False}, arrays_of[len(arrays_of) - one["trace"] :]
+        pending.append({**one, "sheaf": None, "held": arrays_of})
     return {**state, "facts": {**facts, "pending": pending}}
 
 
@@ -68,13 +68,13 @@ def _bytes(array: Any) -> bytes:
     return bytes(getattr(array, "widened", array).tobytes())
 
 
-def _differing(where: str, said: Any, now: Any) -> Iterator[str]:
+def _differing(where: str, recorded: Any, now: Any) -> Iterator[str]:
     """The places at which two JSON documents differ."""
-    if isinstance(said, dict) and isinstance(now, dict):
-        for key in dict.fromkeys((*now, *said)):
-            yield from _differing(f"{where}{'.' if where else ''}{key}", said.get(key), now.get(key))
-    elif isinstance(said, list) and isinstance(now, list) and len(said) == len(now):
-        for place, (old, new) in enumerate(zip(said, now, strict=True)):
+    if isinstance(recorded, dict) and isinstance(now, dict):
+        for key in dict.fromkeys((*now, *recorded)):
+            yield from _differing(f"{where}{'.' if where else ''}{key}", recorded.get(key), now.get(key))
+    elif isinstance(recorded, list) and isinstance(now, list) and len(recorded) == len(now):
+        for place, (old, new) in enumerate(zip(recorded, now, strict=True)):
             yield from _differing(f"{where}[{place}]", old, new)
-    elif said != now:
-        yield f"says {where} {said!r}; {now!r} follows from the recording"
+    elif recorded != now:
+        yield f"says {where} {recorded!r}; {now!r} follows from the recording"

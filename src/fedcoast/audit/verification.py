@@ -85,7 +85,7 @@ def verify(
         _check_claim(claim, found, chain, confirmed if sound else [])
     if not sound:
         unchecked = [f"{claim.file}, since the recording is not what it was" for claim in claims]
-    passes = [_check_head(wanted, chain, confirmed) for wanted in kept_heads]
+    passes = [_check_head(kept_head, chain, confirmed) for kept_head in kept_heads]
     return Verification(
         folder=str(folder),
         head=chain.head,
@@ -122,13 +122,13 @@ def _claims(folder: Path, artifacts: list[Path], chain: ChainReport) -> list[Cla
         except BadFile as error:
             chain.findings.append(Finding(str(artifact), f"cannot be checked: {error}"))
     try:
-        kept = kept_claim(folder)
-        claims += [] if kept is None else [kept]
+        recorded_claim = kept_claim(folder)
+        claims += [] if recorded_claim is None else [recorded_claim]
     except BadFile:
         pass  # every byte of it is covered by the chain, which has named it
-    given = {os.path.realpath(artifact) for artifact in artifacts}
+    paths = {os.path.realpath(artifact) for artifact in artifacts}
     for path in sorted(folder.iterdir()):
-        if path.name in _PRIVATE or os.path.realpath(path) in given:
+        if path.name in _PRIVATE or os.path.realpath(path) in paths:
             continue
         try:
             if path.suffix not in ARTIFACT_ENDINGS or not is_plain(path):
@@ -163,14 +163,14 @@ def _check_claim(claim: Claim, found: list[str], chain: ChainReport, confirmed: 
         confirmed.append(f"{file}: {of}{head}, by {claim.method}({settings})")
 
 
-def _check_head(wanted: str, chain: ChainReport, confirmed: list[str]) -> bool:
-    at = next((number for number, found in chain.heads.items() if found == wanted), None)
-    if at is None and wanted != chain.beginning:
-        what = f"no link has the head {wanted[:12]}…: rounds were cut off at the end, or the chain was written anew"
+def _check_head(kept_head: str, chain: ChainReport, confirmed: list[str]) -> bool:
+    at = next((number for number, found in chain.heads.items() if found == kept_head), None)
+    if at is None and kept_head != chain.beginning:
+        what = f"no link has the head {kept_head[:12]}…: rounds were cut off at the end, or the chain was written anew"
         chain.findings.append(Finding(ROUNDS, what))
         return False
     since = sum(at is None or number > at for number in chain.heads)
-    grown = f"; {since} rounds were added since" if since else ""
+    growth = f"; {since} rounds were added since" if since else ""
     where = f"that of {RUN_META}, from before the first round" if at is None else f"the link of round {at}"
-    confirmed.append(f"the head that was kept is {where}{grown}")
+    confirmed.append(f"the head that was kept is {where}{growth}")
     return True

@@ -37,8 +37,8 @@ app.add_typer(lab.app, name="lab")
 app.add_typer(data.app, name="data")
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(show_version: bool) -> None:
+    if show_version:
         typer.echo(f"fedcoast {__version__}")
         raise typer.Exit
 

@@ -1,7 +1,6 @@
 """`fedcoast assess` and `fedcoast import`: answers from a folder."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from json import dumps, loads
 from pathlib import Path
 from typing import Annotated
@@ -16,13 +15,11 @@ from fedcoast.analysis.flags import flags_of
 from fedcoast.analysis.health import health_of
 from fedcoast.analysis.uncertainty import uncertainty
 from fedcoast.analysis.verdicts import blind_spots, too_early, verdicts
-from fedcoast.cli.coast_options import CoAstOptions, takes_coast_options
-from fedcoast.cli.method_choice import OwnUtility, method_names, prepare_methods
+from fedcoast.cli.method_options import MethodOptions, takes_method_options
 from fedcoast.cli.run_checks import FAILED, chain_holds
 from fedcoast.cli.screen import one_format, out, print_csv, progress
 from fedcoast.errors import BadSetting, Client
 from fedcoast.integrations.ray import assess_on_ray
-from fedcoast.methods import Assessor
 from fedcoast.methods.text import printable
 from fedcoast.reports.answer_table import answer_table
 from fedcoast.rounds.round import Policy
@@ -37,13 +34,11 @@ Run = Annotated[Path, typer.Argument(show_default=False)]  # commands say what i
 BadUploads = Annotated[Policy, typer.Option(help="Leave a client out of a round it cannot be read in, or stop.")]
 
 
-@takes_coast_options
+@takes_method_options
 def assess(
     run: Run,
     *,
-    coast: CoAstOptions,
-    method: Annotated[str, typer.Option(help="Another method, by its name; `fedcoast compare` lists them.")] = "coast",
-    utility: OwnUtility = None,
+    method: MethodOptions,
     ray: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Share the work over a Ray cluster: its address, or local.")
     ] = None,
@@ -58,7 +53,7 @@ def assess(
     RUN is a recorded run, or a folder of checkpoints. Example: fedcoast assess runs/demo
     """
     one_format(json, csv)
-    assessor = _assessor(run, method, coast, utility)
+    assessor = method.make(run)
     shares: dict[int, Shares | None] = {}
     behaviour, disagreement = Behaviour(), Disagreement()
     with progress(total=None) as bar:
@@ -72,7 +67,9 @@ def assess(
                 bar(f"round {fl_round.number}, {len(fl_round.clients)} clients")
             assessment = assessor.assessment()
         elif not isinstance(assessor, CoAst):
-            raise BadSetting(f"a Ray cluster can share the work of coast alone; leave out --ray or --method {method}")
+            raise BadSetting(
+                f"a Ray cluster can share the work of CoAst only; leave out --ray or --method {method.method}"
+            )
         else:
             assessment = assess_on_ray(run, assessor, ray, lambda done, of: bar(f"shard {done} of {of}"))
             shares = dict.fromkeys(round_numbers(run))
@@ -97,21 +94,6 @@ def assess(
         raise typer.Exit(FAILED)
     if not assessment.credits:
         raise typer.Exit(TOO_FEW_ROUNDS)
-
-
-def _assessor(run: Path, method: str, coast: CoAstOptions, utility: str | None) -> Assessor:
-    if method == "coast":
-        return coast.make()
-    (name,) = method_names(method) if method != "all" and "," not in method else ("",)
-    if not name:
-        raise BadSetting(f"--method takes one name; fedcoast compare asks several. Got {method!r}")
-    replace(coast, given={k: v for k, v in coast.given.items() if k != "bad_uploads"}).refuse(
-        f"options of CoAst mean nothing to {name}"
-    )
-    assessors, unavailable = prepare_methods(run, [name], "loss", coast.bad_uploads, utility)
-    if unavailable:
-        raise BadSetting(f"{name} cannot assess {run}: {unavailable[name]}")
-    return assessors[name]
 
 
 def import_(

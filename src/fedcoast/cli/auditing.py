@@ -52,7 +52,7 @@ def sign(
     answer: Annotated[Files, typer.Option(help="An answer to verify and certify; may be repeated.")] = None,
     head: Annotated[str | None, typer.Option(help="A head that was kept: the chain must pass through it.")] = None,
 ) -> None:
-    """Verify a run and sign its head, so that nobody without your key can write another history.
+    """Verify a run and sign its head, so that only the owner of your key can write another history.
 
     RUN is a recorded run. Give the signed head away: --public-key of `fedcoast verify` checks it.
     """

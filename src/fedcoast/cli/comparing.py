@@ -17,13 +17,16 @@ from fedcoast.storage import replay
 def compare(
     run: Run,
     methods: Annotated[
-        str, typer.Option(help="Names separated by commas, or all whose needs the run can meet.")
+        str,
+        typer.Option(
+            help="Names separated by commas, or all (methods that the run cannot serve are listed with the reason)."
+        ),
     ] = "all",
     measure: Annotated[
-        Measure, typer.Option(help="What a model is worth, for the methods that need to know; runs of the lab only.")
+        Measure, typer.Option(help="How a model is valued, for methods with a utility; runs of the lab only.")
     ] = "loss",
     utility: OwnUtility = None,
-    memory: Annotated[bool, typer.Option(help="Measure memory too, which slows all of them down a little.")] = True,
+    memory: Annotated[bool, typer.Option(help="Measure memory too, which slows all methods down a little.")] = True,
     bad_uploads: BadUploads = "quarantine",
     json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
     csv: Annotated[

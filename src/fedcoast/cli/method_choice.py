@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from fedcoast.errors import BadSetting, FedcoastError, require
+from fedcoast.errors import BadSetting, FedcoastError, MissingExtra, require
 from fedcoast.methods import METHODS, Assessor
 from fedcoast.methods.coalition.utility import Evaluator
 from fedcoast.methods.remaking import NEEDS_DATA
@@ -48,15 +48,31 @@ def prepare_methods(
     unavailable: dict[str, str] = {}
     evaluator: Evaluator | None = None
     for name in names:
-        options: dict[str, Any] = {"bad_uploads": bad_uploads}
         try:
-            if {"utility", "gradient"} & set(METHODS[name].needs):
+            if _needs_utility(name):
                 evaluator = evaluator or _evaluator(run, measure, utility)  # shared by all
-                options["utility"] = evaluator
+            options = {"bad_uploads": bad_uploads} | ({"utility": evaluator} if _needs_utility(name) else {})
             assessors[name] = METHODS[name].make(**options)
         except FedcoastError as error:
             unavailable[name] = str(error)
     return assessors, unavailable
+
+
+def make_method(
+    run: Path, name: str, options: dict[str, Any], measure: Measure, utility: str | None = None
+) -> Assessor:
+    """One method with options of its own."""
+    try:
+        extra = {"utility": _evaluator(run, measure, utility)} if _needs_utility(name) else {}
+        return METHODS[name].make(**extra, **options)
+    except MissingExtra:
+        raise
+    except FedcoastError as error:
+        raise BadSetting(f"{name} cannot assess {run}: {error}") from error
+
+
+def _needs_utility(name: str) -> bool:
+    return bool({"utility", "gradient"} & set(METHODS[name].needs))
 
 
 def _evaluator(run: Path, measure: Measure, utility: str | None) -> Evaluator:

@@ -10,8 +10,8 @@ from fedcoast import BadSetting, read_about, replay
 from fedcoast.analysis.health import health_of
 from fedcoast.analysis.rewards import Rule
 from fedcoast.cli.answers import TOO_FEW_ROUNDS, Run, truth_of
-from fedcoast.cli.coast_options import CoAstOptions, takes_coast_options
 from fedcoast.cli.method_choice import method_names, prepare_methods
+from fedcoast.cli.method_options import MethodOptions, takes_method_options
 from fedcoast.cli.rewarding import PaidFor, answer
 from fedcoast.cli.run_checks import FAILED, chain_holds
 from fedcoast.cli.screen import err, out, progress
@@ -27,14 +27,14 @@ Form = Literal["html", "md", "csv", "json", "png"]
 Title = Annotated[str | None, typer.Option(help="What it is about (the run's name if not given).")]
 
 
-@takes_coast_options
+@takes_method_options
 def report(
     run: Run,
     file: Annotated[Path | None, typer.Option("--out", "-o", help="The file (report.html if not given).")] = None,
     form: Annotated[Form | None, typer.Option("--format", help="Instead of the ending of the file.")] = None,
     *,
-    coast: CoAstOptions,
-    methods: Annotated[str, typer.Option(help="Others to hold CoAst against, separated by commas, or all.")] = "",
+    method: MethodOptions,
+    methods: Annotated[str, typer.Option(help="Other methods to compare with, separated by commas, or all.")] = "",
     level: Annotated[float, typer.Option(help="Confidence of the ranges.")] = 0.90,
     rule: Annotated[Rule, typer.Option(help="From scores to shares.")] = "proportional",
     by: PaidFor = "total",
@@ -55,9 +55,9 @@ def report(
     if run.is_file():
         if methods:
             raise BadSetting(f"{run} is an answer already, and --methods needs the run")
-        data = build_report(answer(run, coast), **options)
+        data = build_report(answer(run, method), **options)
     else:
-        data = _report_on(run, coast, methods, options)
+        data = _report_on(run, method, methods, options)
     holds = chain_holds(run, data.assessment.clients)
     write(data if holds else replace(data, head=""), target, form)  # no head that this answer does not follow from
     typer.echo(printable(target))
@@ -67,7 +67,7 @@ def report(
         raise typer.Exit(TOO_FEW_ROUNDS)
 
 
-@takes_coast_options
+@takes_method_options
 def serve(
     run: Run,
     host: Annotated[str, typer.Option(help="Where to listen; others than this machine need a token.")] = "127.0.0.1",
@@ -76,7 +76,7 @@ def serve(
         Path | None, typer.Option(help="A file with the token that every request must bring; or set FEDCOAST_TOKEN.")
     ] = None,
     *,
-    coast: CoAstOptions,
+    method: MethodOptions,
     title: Title = None,
 ) -> None:
     """Show a run in browsers while it grows, or all runs of a folder; Ctrl-C ends it.
@@ -95,19 +95,19 @@ def serve(
         err().print(f"{address}  (Ctrl-C stops it)", soft_wrap=True)
 
     if many_runs.find_runs(run):
-        runs = many_runs.OpenRuns(run, lambda place: _follower(place, coast, None))
+        runs = many_runs.OpenRuns(run, lambda place: _follower(place, method, None))
         serve_application(lambda closing: many_runs.application(runs, token, closing), host, port, token, ready)
     else:
         _check_parent(run)
-        serve(_follower(run, coast, title), host, port, token, ready)
+        serve(_follower(run, method, title), host, port, token, ready)
 
 
-@takes_coast_options
+@takes_method_options
 def watch(
     run: Run,
     once: Annotated[bool, typer.Option("--once", help="Show what there is, and end.")] = False,
     *,
-    coast: CoAstOptions,
+    method: MethodOptions,
     title: Title = None,
 ) -> None:
     """Show a run in the terminal while it grows; Ctrl-C ends it.
@@ -117,7 +117,7 @@ def watch(
     from fedcoast.reports.terminal import watch
 
     _check_parent(run)
-    watch(_follower(run, coast, title), out(), until=lambda: once)
+    watch(_follower(run, method, title), out(), until=lambda: once)
 
 
 def _check_parent(run: Path) -> None:
@@ -126,14 +126,14 @@ def _check_parent(run: Path) -> None:
         raise BadSetting(f"{run} cannot be followed: the folder {run.resolve().parent} does not exist; check the path")
 
 
-def _follower(run: Path, coast: CoAstOptions, title: str | None) -> RunFollower:
-    return RunFollower(run, lambda: coast.make(track_layers=True), title or "")
+def _follower(run: Path, method: MethodOptions, title: str | None) -> RunFollower:
+    return RunFollower(run, lambda: method.make(run, track_layers=True), title or "")
 
 
-def _report_on(run: Path, coast: CoAstOptions, methods: str, options: dict[str, Any]) -> ReportData:
-    assessor = coast.make(track_layers=True)
+def _report_on(run: Path, method: MethodOptions, methods: str, options: dict[str, Any]) -> ReportData:
+    assessor = method.make(run, track_layers=True)
     names = [name for name in (method_names(methods) if methods else []) if name != assessor.method]
-    others, unavailable = prepare_methods(run, names, "loss", coast.bad_uploads)
+    others, unavailable = prepare_methods(run, names, "loss", method.bad_uploads, method.utility)
     with progress(total=None) as bar:
         data = assess_rounds(
             replay(run),

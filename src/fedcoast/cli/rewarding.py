@@ -11,17 +11,20 @@ from fedcoast.analysis.money import amount, cents
 from fedcoast.analysis.rewards import Rule
 from fedcoast.analysis.uncertainty import By
 from fedcoast.cli.answers import TOO_FEW_ROUNDS, Run, show
-from fedcoast.cli.coast_options import CoAstOptions, takes_coast_options
+from fedcoast.cli.method_options import MethodOptions, takes_method_options
 from fedcoast.cli.run_checks import FAILED, chain_holds
 from fedcoast.cli.screen import one_format, out, print_csv, progress
 from fedcoast.storage.files import read_plain
 
 PaidFor = Annotated[
-    By, typer.Option(help="Pay for the total, for the mean per round seen, or for the mean adjusted for absences.")
+    By,
+    typer.Option(
+        help="Pay for the total, for the mean per round taken part in, or for the mean adjusted for absences."
+    ),
 ]
 
 
-@takes_coast_options
+@takes_method_options
 def rewards(
     run: Run,
     *,
@@ -29,12 +32,12 @@ def rewards(
     rule: Annotated[Rule, typer.Option(help="From scores to shares.")] = "proportional",
     by: PaidFor = "total",
     temperature: Annotated[float, typer.Option(help="Of softmax: small pays the best, large pays all equally.")] = 1.0,
-    floor: Annotated[float, typer.Option(help="The least share of a client that gets something.")] = 0,
+    floor: Annotated[float, typer.Option(help="The least share of a client that is paid.")] = 0,
     cap: Annotated[float, typer.Option(help="The largest share of a client.")] = 1,
     equal_pay_ties: Annotated[bool, typer.Option(help="Pay clients equally that cannot be told apart.")] = True,
     level: Annotated[float, typer.Option(help="Confidence of verdicts, ties and ranges.")] = 0.90,
     force: Annotated[bool, typer.Option("--force", help="Pay although too little is certain.")] = False,
-    coast: CoAstOptions,
+    method: MethodOptions,
     json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="A row a client, as CSV.")] = False,
 ) -> None:
@@ -45,7 +48,7 @@ def rewards(
     """
     one_format(json, csv)
     total = None if budget is None else cents(budget)  # before a long replay, not after
-    assessment = answer(run, coast)
+    assessment = answer(run, method)
     if not assessment.credits and run.is_dir():
         show(assessment, None)
         raise typer.Exit(TOO_FEW_ROUNDS)
@@ -69,16 +72,16 @@ def rewards(
         raise typer.Exit(FAILED)
 
 
-def answer(run: Path, coast: CoAstOptions) -> Assessment:
-    """The assessment in a file, or CoAst's of a run."""
+def answer(run: Path, method: MethodOptions) -> Assessment:
+    """The assessment in a file, or the method's of a run."""
     if run.is_file():
-        coast.refuse(f"{run} is an answer already, and CoAst's options need the run")
+        method.refuse(f"{run} is an answer already, and options of the method need the run")
         try:
             text = read_plain(run, follow=True).decode("utf-8")  # line ends as they are: a name may hold one
         except (OSError, UnicodeDecodeError) as error:
             raise BadFile(f"{run} is neither an assessment in JSON nor in CSV ({error})") from error
         return Assessment.from_csv(text) if run.suffix == ".csv" else Assessment.from_json(text)
-    assessor = coast.make()
+    assessor = method.make(run)
     with progress(total=None) as bar:
         for fl_round in replay(run):
             assessor.observe(fl_round)

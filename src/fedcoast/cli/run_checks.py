@@ -1,4 +1,4 @@
-"""What every command that answers from a run says of it: whether its chain holds, and which names look alike."""
+"""Checks of a run that every command makes: whether its chain holds, and which names look the same."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Publishes the rounds of any server to observers, and never stops a federation.
 
-Whatever goes wrong here (an observer that raises, a broken upload, a full disk) is logged, kept in `unobserved` and
-reported in the metrics of the round. Training goes on, and the next healthy round is observed again.
+Any failure here (an observer that raises, a broken upload, a full disk) is logged, stored in `unobserved` and
+reported in the metrics of the round. Training continues, and the next healthy round is observed again.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -49,7 +49,7 @@ class ObserverHub:
         self._offset, self._last_server_round = self.last_round, 0
 
     def _resume(self) -> None:
-        """Continue a recording: assessors are shown its rounds, and score as if training had never stopped."""
+        """Continue a recording: assessors observe its rounds, and score as if training had never stopped."""
         for recorder in (one for one in self.observers.values() if isinstance(one, Recorder)):
             if recorder.last_round is None:
                 continue
@@ -239,7 +239,7 @@ def _labelled(observers: Sequence[Observer]) -> dict[str, Observer]:
     labelled: dict[str, Observer] = {}
     for observer in observers:
         if isinstance(observer, type) or not callable(getattr(observer, "observe", None)):
-            raise BadSetting(f"an observer has a method observe(round); got {observer!r}")
+            raise BadSetting(f"an observer has a method observe(fl_round); got {observer!r}")
         if any(other is observer for other in labelled.values()):
             raise BadSetting(f"{observer!r} was given twice; it would see every round twice")
         name = observer.method if isinstance(observer, Assessor) else type(observer).__name__.lower()

@@ -93,18 +93,23 @@ def conform(model: Model, schema: ModelSchema) -> dict[str, object]:
     return {name: _conform(name, value, dtypes.get(name)) for name, value in model.items()}
 
 
-def _conform(name: str, value: object, wanted: str | None) -> object:
+def _conform(name: str, value: object, expected: str | None) -> object:
     try:
         array, dtype = read(value)
     except UnusableArray:
         return value  # the schema has the error that names the layer
-    if wanted in FLOAT_DTYPES and dtype not in FLOAT_DTYPES:
+    if expected in FLOAT_DTYPES and dtype not in FLOAT_DTYPES:
         raise UnreadableUpload(
-            f"layer {name!r} is {wanted} in the global model and came as {dtype}: a quantised or encrypted upload"
+            f"layer {name!r} is {expected} in the global model and came as {dtype}: a quantised or encrypted upload"
             " cannot be compared with the model; decode it before it is aggregated"
         )
-    if wanted is not None and wanted not in FLOAT_DTYPES and dtype in FLOAT_DTYPES and bool(np.isfinite(array).all()):
-        return array.astype(wanted)
+    if (
+        expected is not None
+        and expected not in FLOAT_DTYPES
+        and dtype in FLOAT_DTYPES
+        and bool(np.isfinite(array).all())
+    ):
+        return array.astype(expected)
     return value
 
 

@@ -70,10 +70,10 @@ class BallotEncoder:
         return missed
 
     def _lend(self, owner: object, dtype: "np.dtype[Any]", size: int) -> "_Scratch":
-        held = self._scratch.get((owner, dtype))
-        if held is None or held.size < size:
-            held = self._scratch[owner, dtype] = _Scratch(size, dtype)
-        return held
+        scratch = self._scratch.get((owner, dtype))
+        if scratch is None or scratch.size < size:
+            scratch = self._scratch[owner, dtype] = _Scratch(size, dtype)
+        return scratch
 
 
 def _deal(layers: "list[_Layer]", threads: int) -> "list[list[_Layer]]":
@@ -108,20 +108,22 @@ class _Layer:
 
     def cast(self, code: Any) -> int:
         """Whole; 1 if the bracket missed."""
-        lent = self.scratch
+        scratch = self.scratch
         if code is None:
-            cast_ballot(self.local, self.start, self.voters, self.planes, lent.sizes[: self.size])
+            cast_ballot(self.local, self.start, self.voters, self.planes, scratch.sizes[: self.size])
             return 0
         up, down = self.planes
         return int(
             code.cast_ballot(
-                self.local, self.start, self.voters, up, down, lent.near, lent.sizes, lent.keys, lent.spare
+                self.local, self.start, self.voters, up, down, scratch.near, scratch.sizes, scratch.keys, scratch.spare
             )
         )
 
     def bracket(self, code: Any) -> None:
-        lent, number = self.scratch, self.dtype.type
-        below, high, several = code.bracket(self.local, self.start, self.voters, lent.sizes, lent.keys, lent.spare)
+        scratch, number = self.scratch, self.dtype.type
+        below, high, several = code.bracket(
+            self.local, self.start, self.voters, scratch.sizes, scratch.keys, scratch.spare
+        )
         self._bracket = number(below), number(high), several
         self._counted: dict[int, tuple[int, int, int]] = {}
 
@@ -130,7 +132,7 @@ class _Layer:
         last = self.size if part + 1 == parts else last
         words = slice(first // 64, -(-last // 64))
         up, down = self.planes[:, words]
-        entries, lent = slice(first, last), self.scratch
+        entries, scratch = slice(first, last), self.scratch
         self._counted[part] = (
             first,
             *code.sweep(
@@ -139,21 +141,21 @@ class _Layer:
                 *self._bracket,
                 up,
                 down,
-                lent.near[words],
-                lent.sizes[entries],
+                scratch.near[words],
+                scratch.sizes[entries],
             ),
         )
 
     def settle(self, code: Any) -> int:
         """1 if the bracket missed, and all was done again."""
-        (below, _, several), (up, down), lent = self._bracket, self.planes, self.scratch
+        (below, _, several), (up, down), scratch = self._bracket, self.planes, self.scratch
         above = inside = 0
         for first, above_here, inside_here in (self._counted[part] for part in sorted(self._counted)):
             if several:
-                lent.sizes[inside : inside + inside_here] = lent.sizes[first : first + inside_here]
+                scratch.sizes[inside : inside + inside_here] = scratch.sizes[first : first + inside_here]
             above, inside = above + above_here, inside + inside_here
         settled = code.settle(
             self.size, self.voters, above, inside, below, several,
-            up, down, lent.near, lent.sizes, lent.keys, lent.spare,
+            up, down, scratch.near, scratch.sizes, scratch.keys, scratch.spare,
         )  # fmt: skip
         return 0 if settled else self.cast(code)

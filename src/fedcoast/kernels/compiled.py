@@ -49,11 +49,11 @@ def _ones(word: Any) -> Any:
 def _largest(keys: Bits, count: int, rank: int, spare: Bits) -> Any:
     """The key that has `rank` others before it, the largest first; by counting, so that ties cost nothing."""
     bins = np.empty(BINS, np.int64)
-    left, wanted, held = count, rank, keys
+    left, wanted, candidates = count, rank, keys
     while True:
-        low, high = held[0], held[0]
+        low, high = candidates[0], candidates[0]
         for i in range(left):
-            low, high = min(low, held[i]), max(high, held[i])
+            low, high = min(low, candidates[i]), max(high, candidates[i])
         if low == high:
             return low
         shift = 0
@@ -61,17 +61,17 @@ def _largest(keys: Bits, count: int, rank: int, spare: Bits) -> Any:
             shift += 1
         bins[:] = 0
         for i in range(left):
-            bins[int64(uint64(held[i] - low) >> uint64(shift))] += 1
+            bins[int64(uint64(candidates[i] - low) >> uint64(shift))] += 1
         place = BINS - 1
         while wanted >= bins[place]:
             wanted -= bins[place]
             place -= 1
         kept = 0
         for i in range(left):
-            key = held[i]
+            key = candidates[i]
             spare[kept] = key
             kept += int64(int64(uint64(key - low) >> uint64(shift)) == place)
-        held, left = spare, kept
+        candidates, left = spare, kept
 
 
 @compiled

@@ -11,7 +11,7 @@ from types import ModuleType
 
 WORTHWHILE = 1 << 16  # entries of a model below which neither machine code nor threads pay
 
-_log = logging.getLogger("fedcoast")
+_log = logging.getLogger(__name__)
 
 _ready: dict[str, ModuleType] = {}
 _threads: dict[str, threading.Thread] = {}

@@ -43,19 +43,19 @@ def largest_share(vectors: Iterable[Floats], count: int, share: float) -> float:
     2.0
     """
     room = int(np.ceil(count * (1 - share))) + 2
-    held: list[Floats] = []
+    largest: list[Floats] = []
     floor, seen, holding = 0.0, 0, 0
     for vector in vectors:
         sizes = np.abs(vector)
         seen += sizes.size
-        held.append(sizes[sizes >= floor])
-        holding += held[-1].size
+        largest.append(sizes[sizes >= floor])
+        holding += largest[-1].size
         if holding > 2 * room:
-            top = np.partition(np.concatenate(held), holding - room)[holding - room :]
-            held, holding, floor = [top], room, float(top.min())
+            top = np.partition(np.concatenate(largest), holding - room)[holding - room :]
+            largest, holding, floor = [top], room, float(top.min())
     if not seen:
         return 0.0
-    top = np.sort(np.concatenate(held))
+    top = np.sort(np.concatenate(largest))
     place = (seen - 1) * share
     below, above = int(np.floor(place)) - seen, int(np.ceil(place)) - seen
     bound = float(top[below] + (top[above] - top[below]) * (place - np.floor(place)))

@@ -22,8 +22,8 @@ def pooled(data: Sequence[Points], coalition: int) -> Points:
     (6, 3)
     """
     dimensions = data[0].shape[1]
-    held = [points for player, points in enumerate(data) if coalition >> player & 1]
-    return np.concatenate(held) if held else np.zeros((0, dimensions))
+    members = [points for player, points in enumerate(data) if coalition >> player & 1]
+    return np.concatenate(members) if members else np.zeros((0, dimensions))
 
 
 def log_robust_volume(points: Points, cell: float = 0.1) -> float:

@@ -72,7 +72,7 @@ def _sum(numbers: Sequence[Words]) -> list[Words]:
     for number in numbers:
         carry = np.zeros_like(total[0])
         for place in range(width):
-            held, added = total[place], number[place] if place < number.shape[0] else np.zeros_like(carry)
-            total[place] = held ^ added ^ carry
-            carry = (held & added) | (carry & (held ^ added))
+            before, added = total[place], number[place] if place < number.shape[0] else np.zeros_like(carry)
+            total[place] = before ^ added ^ carry
+            carry = (before & added) | (carry & (before ^ added))
     return total

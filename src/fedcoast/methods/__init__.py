@@ -57,12 +57,14 @@ _BUILT_IN: dict[str, Method] = {
     "cosine": Method(Cosine, "sum of cosines with the mean update"),
     "norm": Method(Norm, "sum of the lengths of the updates"),
     "size": Method(Size, "the weights of the aggregation, usually the amount of data", ("weights",)),
-    "shapley": Method(Shapley, "what a client adds to the coalitions of a round, every size alike", ("utility",)),
+    "shapley": Method(
+        Shapley, "what a client adds to the coalitions of a round, every size with the same weight", ("utility",)
+    ),
     "shapley-research-code": Method(
         ShapleyResearchCode, "SV as the public CoAst research code computes it", ("utility",)
     ),
-    "fedsv": Method(FedSV, "Shapley value among those heard in a round", ("utility",)),
-    "comfedsv": Method(ComFedSV, "Shapley value of every round, unheard coalitions completed", ("utility",)),
+    "fedsv": Method(FedSV, "Shapley value among the clients that answered in a round", ("utility",)),
+    "comfedsv": Method(ComFedSV, "Shapley value of every round, with missing coalitions completed", ("utility",)),
     "tmc-shapley": Method(TMCShapley, "Shapley value from random orders of joining, cut short", ("utility",)),
     "gtg-shapley": Method(GTGShapley, "Shapley value from guided orders of joining, cut short", ("utility",)),
     "multi-round": Method(MultiRound, "Shapley share of what each round gained (MR)", ("utility",)),
@@ -70,14 +72,16 @@ _BUILT_IN: dict[str, Method] = {
         partial(MultiRound, decay=0.95), "the same with later rounds counting for less (λ-MR)", ("utility",)
     ),
     "one-round": Method(OneRound, "Shapley value of the training replayed by coalitions (OR)", ("utility",)),
-    "banzhaf": Method(Banzhaf, "what a client adds to the coalitions of a round, all alike", ("utility",)),
+    "banzhaf": Method(
+        Banzhaf, "what a client adds to the coalitions of a round, every coalition with the same weight", ("utility",)
+    ),
     "beta-shapley": Method(
         BetaShapley, "what a client adds to the coalitions of a round, small ones first", ("utility",)
     ),
-    "least-core": Method(LeastCore, "payments no coalition of a round would much object to", ("utility",)),
+    "least-core": Method(LeastCore, "payments that leave no coalition of a round much to object to", ("utility",)),
     "leave-one-out": Method(LeaveOneOut, "what the round's model loses without the client", ("utility",)),
     "individual": Method(Individual, "what the round's model would gain from the client alone", ("utility",)),
-    "dig-fl": Method(DIGFL, "how far a client's update runs down the validation loss", ("gradient",)),
+    "dig-fl": Method(DIGFL, "how much a client's update lowers the validation loss, to first order", ("gradient",)),
     "chance": Method(Chance, "nothing: a random number for each client"),
     "constant": Method(Constant, "nothing: the same for each client"),
 }

@@ -116,8 +116,10 @@ class Assessment:
         places, numbers = {client: place for place, client in enumerate(clients)}, self.counted
         table = np.full((len(numbers), len(places)), np.nan)
         for row, number in enumerate(numbers):
-            given = {places[client]: credit for client, credit in self.credits[number].items() if client in places}
-            table[row, list(given)] = list(given.values())
+            credits_by_place = {
+                places[client]: credit for client, credit in self.credits[number].items() if client in places
+            }
+            table[row, list(credits_by_place)] = list(credits_by_place.values())
         return table
 
     @property

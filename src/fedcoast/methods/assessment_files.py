@@ -17,7 +17,7 @@ FORMAT = "fedcoast-assessment"
 VERSION = 1
 _UNCHANGED = "unchanged:"  # before the credit of a client that returned the model it was sent
 _COLUMNS = ["client", "type", "rank", "score", "mean", "seen", "quarantined", "method", "settings"]
-_ABOUT = ("zero_is_idle", "dependence_span", "counted_rounds")  # what files of earlier versions do not say
+_METHOD_FIELDS = ("zero_is_idle", "dependence_span", "counted_rounds")  # what files of earlier versions do not say
 
 
 def to_json(answer: Assessment) -> str:
@@ -29,7 +29,7 @@ def to_json(answer: Assessment) -> str:
             "version": VERSION,
             "method": answer.method,
             "settings": answer.settings,
-            **{name: getattr(answer, name) for name in _ABOUT},
+            **{name: getattr(answer, name) for name in _METHOD_FIELDS},
             "clients": [client_to_json(client) for client in clients],
             "scores": [answer.scores[client] for client in clients],
             "seen": [scored[client] for client in clients],
@@ -55,7 +55,7 @@ def from_json(text: str) -> Assessment:
         clients = [client_from_json(client) for client in data["clients"]]
         credits = {int(n): _present(clients, row) for n, row in data["credits"].items()}
         settings = translated(data["method"], data["settings"])
-        given = {name: data[name] for name in _ABOUT} if _ABOUT[0] in data else None
+        given = {name: data[name] for name in _METHOD_FIELDS} if _METHOD_FIELDS[0] in data else None
         answer = Assessment(
             method=data["method"],
             settings=settings,
@@ -68,7 +68,7 @@ def from_json(text: str) -> Assessment:
                 int(n): tuple(client for client, returned in zip(clients, row, strict=True) if returned)
                 for n, row in data.get("unchanged", {}).items()
             },
-            **_about(data["method"], settings, credits, given),
+            **_method_fields(data["method"], settings, credits, given),
         )
         return _checked(answer)
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
@@ -141,14 +141,14 @@ def from_csv(text: str) -> Assessment:
             credits=credits,
             quarantined=reasons,
             unchanged={number: in_order(of) for number, of in sorted(returned.items())},
-            **_about(method, settings, credits, None),
+            **_method_fields(method, settings, credits, None),
         )
         return _checked(answer)
     except (ValueError, IndexError, AttributeError, TypeError) as error:
         raise BadFile(f"this is not an assessment in CSV ({error})") from error
 
 
-def _about(
+def _method_fields(
     method: str, settings: dict[str, Any], credits: dict[int, Any], given: dict[str, Any] | None
 ) -> dict[str, Any]:
     """What an answer says of its method, as a file gives it or as the method's configuration has it."""

@@ -13,19 +13,19 @@ from fedcoast.stats.ranking import paper_ranks
 
 def table(answer: Assessment, truth: Mapping[Client, float] | None = None) -> Table:
     """The ranking; with a planted truth, its ranks beside."""
-    shown = Table("rank", "client", "score", "rounds", "per round")
-    for column in shown.columns[2:]:
+    output = Table("rank", "client", "score", "rounds", "per round")
+    for column in output.columns[2:]:
         column.justify = "right"
-    shown.columns[0].justify = "right"
+    output.columns[0].justify = "right"
     adjusts = answer.needs_adjustment
     adjusted = answer.adjusted_mean if adjusts else {}
     if adjusts:
-        shown.add_column("adjusted mean", justify="right")
+        output.add_column("adjusted mean", justify="right")
     any_quarantined = any(answer.quarantined.values())
     if any_quarantined:
-        shown.add_column("quarantined", justify="right")
+        output.add_column("quarantined", justify="right")
     if truth is not None:
-        shown.add_column("planted rank", justify="right")
+        output.add_column("planted rank", justify="right")
         planted = dict(zip(truth, paper_ranks(list(truth.values())), strict=True))
     mean, ranks, scored = answer.mean, answer.ranks, answer.rounds_scored
     for client in answer.ranking:
@@ -33,9 +33,9 @@ def table(answer: Assessment, truth: Mapping[Client, float] | None = None) -> Ta
         cells += [_number(adjusted[client], scored[client])] if adjusts else []
         cells += [str(answer.quarantine_count(client) or "")] if any_quarantined else []
         cells += [] if truth is None else [str(planted[client])]
-        shown.add_row(str(ranks[client]), Text(printable(client)), *cells)
-    shown.caption = "\n".join(_notes(answer, adjusts)) or None
-    return shown
+        output.add_row(str(ranks[client]), Text(printable(client)), *cells)
+    output.caption = "\n".join(_notes(answer, adjusts)) or None
+    return output
 
 
 def _notes(answer: Assessment, adjusts: bool) -> list[str]:

@@ -1,4 +1,4 @@
-"""What every method has in common: it is shown rounds, and can be asked for its answer at any time."""
+"""The base class of every method: it observes rounds, and gives its answer at any time."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -25,22 +25,22 @@ Uploads = Iterator[tuple[Client, dict[str, Array]]]
 class Observer(Protocol):
     """Anything that wants to see rounds."""
 
-    def observe(self, round: Round, /) -> None: ...
+    def observe(self, fl_round: Round, /) -> None: ...
 
 
 class Assessor(ABC):
-    """An observer that can be asked for its `Assessment`. It looks; it never trains and never edits a model.
+    """An observer that gives an `Assessment`. It never trains and never changes a model.
 
-    `observe` takes a round whole or not at all: when it raises, the assessor is as it was before, and the
-    round may be mended and shown again. An upload that cannot be used goes to "quarantine" (the client is left out of
+    `observe` uses a whole round or nothing of it: when it raises, the assessor is unchanged, and the corrected
+    round can be observed again. An upload that cannot be used goes to "quarantine" (the client is left out of
     that round, logged and counted) or raises, as `bad_uploads` says.
 
-    A method says what it draws from a round (`_take`), its `settings`, and, if it remembers more than its credits,
-    how that survives (`_state`, `_restore`). A score is the sum of the client's credits unless `_scores` says else.
+    A method defines what a round contributes (`_take`), its `settings`, and, if it keeps more than its credits,
+    how that is saved (`_state`, `_restore`). A score is the sum of the client's credits unless `_scores` is overridden.
     """
 
     method: ClassVar[str]
-    takes_ballots: ClassVar[bool] = False  # whether rounds that hold ballots instead of whole uploads will do
+    takes_ballots: ClassVar[bool] = False  # whether it accepts rounds that hold ballots instead of whole uploads
     remembers_everything: ClassVar[bool] = False  # whether its state has to grow with every round
     credits_absent: ClassVar[bool] = False  # whether it infers what a client would have given in rounds it missed
 
@@ -52,29 +52,29 @@ class Assessor(ABC):
         self._ledger = Ledger()
         self._fresh: tuple[dict[str, Any], dict[str, Array]] | None = None
 
-    def observe(self, round: Round, /) -> None:
+    def observe(self, fl_round: Round, /) -> None:
         """Look at one round; numbers must increase, and the model must keep its layers."""
-        if self.last_round is not None and round.number <= self.last_round:
-            raise BadRound(f"round numbers must increase; got {round.number} after {self.last_round}")
-        if round.ballot_keep is not None and not self.takes_ballots:
+        if self.last_round is not None and fl_round.number <= self.last_round:
+            raise BadRound(f"round numbers must increase; got {fl_round.number} after {self.last_round}")
+        if fl_round.ballot_keep is not None and not self.takes_ballots:
             raise BadSetting(
-                f"round {round.number} holds ballots of keep={round.ballot_keep} only; {self.method} needs the whole"
-                " uploads. Record them whole, or ask CoAst, which can do with ballots"
+                f"round {fl_round.number} holds ballots of keep={fl_round.ballot_keep} only; {self.method} needs"
+                " the whole uploads. Record them whole, or use CoAst, which can work with ballots"
             )
-        schema = round.schema()
+        schema = fl_round.schema()
         if self._fresh is None:
             self._fresh = self._state()
         if self._schema is not None:
             if change := self._schema.differs(schema):
-                raise BadRound(f"round {round.number}: the model changed its layers: {change}; start a new assessor")
+                raise BadRound(f"round {fl_round.number}: the model changed its layers: {change}; start a new assessor")
             schema = self._schema  # in the order of the first round, whatever order this one came in
         quarantined: dict[Client, str] = {}
         unchanged: list[Client] = []
-        uploads = round.uploads(schema, self.bad_uploads, quarantined)
-        credits = self._take(round, schema, noting_unchanged(round.start, schema, uploads, unchanged))
-        self._ledger.enter(round.number, round.clients, quarantined, credits, unchanged)
+        uploads = fl_round.uploads(schema, self.bad_uploads, quarantined)
+        credits = self._take(fl_round, schema, noting_unchanged(fl_round.start, schema, uploads, unchanged))
+        self._ledger.enter(fl_round.number, fl_round.clients, quarantined, credits, unchanged)
         self._schema = schema
-        self.last_round = round.number
+        self.last_round = fl_round.number
 
     def new_segment(self) -> None:
         """Keep the credits and forget the model: the next round may have other layers. Pending rounds get no credit."""
@@ -83,17 +83,17 @@ class Assessor(ABC):
             self._schema = None
 
     @abstractmethod
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
         """Look at a round and return the credits that it makes final, by round and client.
 
-        `uploads` yields the clients whose models can be used, one at a time; draw each before the next. Change nothing
-        of your own before all is computed: whatever raises leaves the assessor as it was.
+        `uploads` yields the clients whose models can be used, one at a time; read each before the next. Change your own
+        attributes only after everything is computed, so that an error leaves the assessor unchanged.
         """
 
     @property
     @abstractmethod
     def settings(self) -> dict[str, Any]:
-        """Every option with its value, as JSON has it."""
+        """Every option with its value, as JSON can hold it."""
 
     def assessment(self) -> Assessment:
         """The answer so far."""
@@ -154,11 +154,11 @@ class Assessor(ABC):
         return sums
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """What must survive the process beyond the credits: facts for JSON, and arrays."""
+        """What must be saved beside the credits: values for JSON, and arrays."""
         return {}, {}
 
     def _restore(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
-        """Take up what `_state` gave. Change nothing before everything was read."""
+        """Restore what `_state` returned. Change nothing before everything is read."""
         if facts or arrays:
             raise BadFile(f"{self.method} remembers nothing beyond its credits; this state holds more")
 
@@ -166,7 +166,7 @@ class Assessor(ABC):
         return {**self.settings, "bad_uploads": self.bad_uploads}
 
     def save(self, path: str | Path) -> None:
-        """Write the state to one file, whole or not at all. It is no pickle."""
+        """Write the state to one file, atomically and without pickle."""
         facts, arrays = self._state()
         header = {
             "format": STATE_FORMAT,
@@ -182,16 +182,16 @@ class Assessor(ABC):
         self._saved()
 
     def _saved(self) -> None:  # noqa: B027 (most have nothing to do)
-        """What `_state` gave is on disk, so that what an earlier state needed may go."""
+        """Called when the state is on disk: whatever only earlier states needed may be deleted."""
 
     def restore(self, path: str | Path) -> None:
-        """Go on where a saved assessor of the same method and settings stood."""
+        """Continue from the state of an assessor with the same method and settings."""
         if self._fresh is None and self.last_round is None:
             self._fresh = self._state()
         tensors, header = read_tensors(Path(path))
         form = (header.get("format"), header.get("version")) if isinstance(header, dict) else None
         if form != (STATE_FORMAT, STATE_VERSION):
-            raise BadFile(f"{path} holds no state of an assessor that this version of fedcoast can read")
+            raise BadFile(f"{path} holds no assessor state that this version of fedcoast can read")
         try:
             theirs = translated(header["method"], header["settings"])
             self._check_settings(path, {"method": header["method"], **theirs})

@@ -1,4 +1,4 @@
-"""Methods held against each other: all shown the same rounds once, with what each of them costs."""
+"""Compare methods: all observe the same rounds once, and the cost of each is measured."""
 
 import csv
 import io
@@ -33,9 +33,9 @@ Correlation = Literal["spearman", "kendall"]
 class Comparison:
     """The answers of several methods about the same rounds.
 
-    `assessments` has the answer of every method that could give one, by the name it was given; `errors` why the others
-    could not. `seconds` is the time a method took, reading the uploads included; `evaluations` how many models it
-    had judged by a utility, for those that have one; `peak_bytes` the most memory it held, if that was measured.
+    `assessments` has the answer of every method that gave one, by the name it was given; `errors` has the reasons of
+    the others. `seconds` is the time a method took, including reading the uploads; `evaluations` is how many models its
+    utility valued, for methods with a utility; `peak_bytes` is its largest memory use, if that was measured.
     `truth` is the planted worth of each client, if there is one.
     """
 
@@ -52,7 +52,7 @@ class Comparison:
         return next(iter(self.assessments.values())).clients if self.assessments else ()
 
     def agreement(self, by: Correlation = "spearman") -> dict[str, dict[str, float]]:
-        """How alike any two methods rank the clients: Spearman's ρ or Kendall's τ_b; NaN beside a constant one."""
+        """The rank correlation of any two methods: Spearman's ρ or Kendall's τ_b; NaN for a constant method."""
         correlation = {"spearman": spearman, "kendall": kendall}[by]
         scores = {name: [of.scores[client] for client in self.clients] for name, of in self.assessments.items()}
         table: dict[str, dict[str, float]] = {name: {} for name in scores}
@@ -131,7 +131,7 @@ def compare(
     assessors: Mapping[str, Assessor],
     truth: Mapping[Client, float] | None = None,
     measure_memory: bool = False,
-    on_round: Callable[[Round], None] = lambda round: None,
+    on_round: Callable[[Round], None] = lambda fl_round: None,
 ) -> Comparison:
     """Show the rounds, once, to all of these assessors, and put their answers side by side.
 
@@ -151,10 +151,10 @@ def compare(
             raise BadSetting(f"methods to compare are assessors by name; got {name!r}: {type(assessor).__name__}")
     runners = {name: _Runner(assessor) for name, assessor in assessors.items()}
     with _tracing(measure_memory):
-        for round in rounds:
+        for fl_round in rounds:
             for runner in runners.values():
-                runner.observe(round)
-            on_round(round)
+                runner.observe(fl_round)
+            on_round(fl_round)
         for runner in runners.values():
             runner.ask()
     answered = {name: runner for name, runner in runners.items() if runner.error is None}
@@ -177,15 +177,15 @@ class _Runner:
         self.error: str | None = None
         self.seconds = 0.0
         self.peak = 0
-        self._held = 0
+        self._own_bytes = 0
 
     @property
     def evaluations(self) -> int | None:
         count = getattr(self.assessor, "evaluations", None)
         return count if isinstance(count, int) else None
 
-    def observe(self, round: Round) -> None:
-        self._run(lambda: self.assessor.observe(round), f"round {round.number}")
+    def observe(self, fl_round: Round) -> None:
+        self._run(lambda: self.assessor.observe(fl_round), f"round {fl_round.number}")
 
     def ask(self) -> None:
         self._run(self._answer, "its answer")
@@ -198,21 +198,21 @@ class _Runner:
     def _run(self, step: Callable[[], None], where: str) -> None:
         if self.error is not None:
             return
-        traced, begun = _traced(reset=True)[0], time.perf_counter()
+        traced, start = _traced(reset=True)[0], time.perf_counter()
         try:
             step()
         except Exception as error:  # whatever it is, the others go on
             reason = str(error) if isinstance(error, FedcoastError) else f"{type(error).__name__}: {error}"
             self.error = reason if where in reason else f"{where}: {reason}"
-        self.seconds += time.perf_counter() - begun
+        self.seconds += time.perf_counter() - start
         after, peak = _traced()
-        self.peak = max(self.peak, self._held + peak - traced)
-        self._held += after - traced
+        self.peak = max(self.peak, self._own_bytes + peak - traced)
+        self._own_bytes += after - traced
 
 
 @contextmanager
-def _tracing(wanted: bool) -> Iterator[None]:
-    ours = wanted and not tracemalloc.is_tracing()
+def _tracing(measure_memory: bool) -> Iterator[None]:
+    ours = measure_memory and not tracemalloc.is_tracing()
     if ours:
         tracemalloc.start()
     try:

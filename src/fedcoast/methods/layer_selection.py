@@ -16,14 +16,14 @@ def choose(layers: Layers, schema: ModelSchema) -> tuple[LayerSpec, ...]:
 
     "all" is every one; "head" the classifier head: the last tensor with two or more dimensions and all that follow
     it; "first+head" the first such tensor with what belongs to it, and the head (all of a model with fewer than three,
-    or whose layers stand in no order); anything else a shell pattern, several of them, or a function of the name.
+    or whose layers have no order); anything else a shell pattern, several of them, or a function of the name.
     """
     entries = schema.trainable
     matrices = [place for place, entry in enumerate(entries) if len(entry.shape) >= 2]
     if layers == "all" or (layers == "first+head" and (len(matrices) < 3 or not schema.ordered)):
         return entries
     if layers == "head" and not schema.ordered:
-        raise BadSetting("the layers of this model stand in no order, so its head is not known; name it: layers='fc.*'")
+        raise BadSetting("the layers of this model have no order, so its head is unknown; name it: layers='fc.*'")
     if layers == "first+head":
         chosen = entries[: matrices[1]] + entries[matrices[-1] :]
     elif layers == "head":
@@ -40,7 +40,7 @@ def choose(layers: Layers, schema: ModelSchema) -> tuple[LayerSpec, ...]:
 
 
 def describe(layers: Layers) -> str | list[str]:
-    """The choice in words that JSON can hold."""
+    """The choice as JSON can hold it."""
     if isinstance(layers, str):
         return layers
     if callable(layers):

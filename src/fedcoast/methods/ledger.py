@@ -1,4 +1,4 @@
-"""The ledger of an assessor: who got how much credit for which round, and whose upload was left out."""
+"""The ledger of an assessor: credits by round and client, and the uploads that were left out."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,7 +11,7 @@ Credits = dict[int, dict[Client, float]]
 
 
 class Ledger:
-    """Grows by a few numbers a round; everything a score was summed from stays in it."""
+    """Grows by a few numbers each round; it keeps everything that scores are summed from."""
 
     def __init__(self) -> None:
         self.credits: Credits = {}

@@ -25,6 +25,12 @@ def check_seed(value: object) -> None:
     check_count("seed", value, 0, "which every random choice comes from")
 
 
+def check_momentum(value: object, what: str) -> None:
+    """A share of the past in [0, 1)."""
+    if not isinstance(value, int | float) or not is_number(value) or not 0 <= value < 1:
+        raise BadSetting(f"momentum must lie in [0, 1), the share of {what} that is kept; got {value!r}")
+
+
 def is_number(value: object) -> bool:
     """A finite real one, no boolean.
 

@@ -14,8 +14,10 @@ are all read off it.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
+from fedcoast.errors import BadSetting
 from fedcoast.methods.option_checks import check_word
 
 _KEY = "option"
@@ -79,8 +81,9 @@ class MethodConfig:
 
     @classmethod
     def options(cls) -> dict[str, OptionInfo]:
-        """Every option by name, in order."""
-        return {one.name: one.metadata[_KEY] for one in fields(cls)}
+        """Every option by name, in order; `bad_uploads`, which every method has, is the last."""
+        inherited_last = sorted(fields(cls), key=lambda one: one.name == "bad_uploads")
+        return {one.name: one.metadata[_KEY] for one in inherited_last}
 
     @classmethod
     def glossary(cls) -> dict[str, str]:
@@ -100,9 +103,41 @@ class MethodConfig:
         return cls(**{name: read[name](value) if name in read else value for name, value in settings.items()})
 
     @classmethod
+    def read_texts(cls, texts: Mapping[str, str]) -> dict[str, Any]:
+        """The values of options that a user typed."""
+        known, hints = cls.options(), get_type_hints(cls)
+        for name in texts:
+            if name not in known:
+                near = get_close_matches(name, known, n=1)
+                hint = f" (did you mean {near[0]}?)" if near else ""
+                raise BadSetting(f"there is no option {name!r}; there are {', '.join(known)}{hint}")
+        return {
+            name: reader(text) if (reader := known[name].from_text) else _from_text(hints[name], text)
+            for name, text in texts.items()
+        }
+
+    @classmethod
     def described(cls) -> str:
         """The options for a docstring: name, default and what it does."""
         lines = []
         for name, info in cls.options().items():
             lines.append(f"{name} = {info.default!r}\n    " + " ".join(filter(None, (info.help, info.explanation))))
         return "\n".join(lines)
+
+
+def _from_text(hint: Any, text: str) -> Any:
+    """A value as its type reads it; what no type reads stays text, which the configuration then checks.
+
+    >>> _from_text(int | None, "none"), _from_text(float, "0.5"), _from_text(int | float, "3")
+    (None, 0.5, 3)
+    """
+    types = get_args(hint) or (hint,)
+    if type(None) in types and text.lower() == "none":
+        return None
+    for kind in (int, float):
+        try:
+            if kind in types:
+                return kind(text)
+        except ValueError:
+            pass
+    return text

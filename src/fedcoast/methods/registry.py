@@ -10,6 +10,7 @@ looks into `METHODS`; one that cannot be loaded is left out with a warning.
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, TypeVar
 
@@ -33,7 +34,11 @@ class Method:
     measures: str
     needs: tuple[Need, ...] = ()
     config: type[MethodConfig] | None = None
-    """The class of its options, where they are declared as one."""
+    """The class of its options, where they are declared as one; that of a `ConfiguredAssessor` is known."""
+
+    def __post_init__(self) -> None:
+        made = self.make.func if isinstance(self.make, partial) else self.make
+        object.__setattr__(self, "config", self.config or getattr(made, "config_type", None))
 
 
 class MethodRegistry(Mapping[str, Method]):

@@ -25,8 +25,8 @@ def _call(method: Method) -> str:
     preset = made.keywords if isinstance(made, partial) else {}
     owner = made.func if isinstance(made, partial) else made
     takes_utility = "utility" in method.needs or "gradient" in method.needs
-    given = ["utility"] * takes_utility + [f"{option}={value!r}" for option, value in preset.items()]
-    return f"{owner.__qualname__}({', '.join(given)})"
+    arguments = ["utility"] * takes_utility + [f"{option}={value!r}" for option, value in preset.items()]
+    return f"{owner.__qualname__}({', '.join(arguments)})"
 
 
 if __name__ == "__main__":

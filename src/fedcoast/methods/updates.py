@@ -1,4 +1,4 @@
-"""What several methods draw from a round: the chosen layers, the aggregation's weights, the uploads a second time."""
+"""What several methods read from a round: the chosen layers, the aggregation weights, the uploads a second time."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
@@ -17,33 +17,33 @@ def pick(model: dict[str, Array], entries: Iterable[LayerSpec]) -> list[Array]:
     return [model[entry.name] for entry in entries]
 
 
-def again(round: Round, schema: ModelSchema, clients: Collection[Client]) -> Uploads:
-    """The uploads of these clients once more, one at a time: what needs two looks need not hold them all.
+def again(fl_round: Round, schema: ModelSchema, clients: Collection[Client]) -> Uploads:
+    """The uploads of these clients once more, one at a time, so that two passes do not need all of them in memory.
 
-    They were read before, so one that cannot be read now raises: the round may then be shown again.
+    They were readable before, so one that cannot be read now raises; the round can then be observed again.
     """
     if not clients:
         return iter(())
-    keys = {as_client(key): key for key in round.local}
-    known = LazyModels({client: partial(round.local.__getitem__, keys[client]) for client in clients})
-    return replace(round, local=known, weights=None, quarantined={}).uploads(schema, "raise", {})
+    keys = {as_client(key): key for key in fl_round.local}
+    uploads = LazyModels({client: partial(fl_round.local.__getitem__, keys[client]) for client in clients})
+    return replace(fl_round, local=uploads, weights=None, quarantined={}).uploads(schema, "raise", {})
 
 
-def relative_weights(round: Round) -> dict[Client, float]:
+def relative_weights(fl_round: Round) -> dict[Client, float]:
     """What each client's upload counts for in the aggregation, up to a factor; alike where the round does not say.
 
     The factor is a power of two that brings the largest near 1, so that who else is there changes no bit of a
     direction.
     """
-    if round.weights is None:
-        return dict.fromkeys(round.clients, 1.0)
-    given = {as_client(client): float(weight) for client, weight in round.weights.items()}
-    scale = 2.0 ** -min(1000, frexp(max(given.values(), default=0.0))[1])
-    return {client: weight * scale for client, weight in given.items()}
+    if fl_round.weights is None:
+        return dict.fromkeys(fl_round.clients, 1.0)
+    weights = {as_client(client): float(weight) for client, weight in fl_round.weights.items()}
+    scale = 2.0 ** -min(1000, frexp(max(weights.values(), default=0.0))[1])
+    return {client: weight * scale for client, weight in weights.items()}
 
 
-def shares(round: Round, clients: Collection[Client]) -> dict[Client, float]:
+def shares(fl_round: Round, clients: Collection[Client]) -> dict[Client, float]:
     """What these clients' uploads count for in the aggregation, together 1; alike where the round does not say."""
-    given = relative_weights(round)
-    total = sum(given[client] for client in clients)
-    return {client: given[client] / total if total else 1 / len(clients) for client in clients}
+    weights = relative_weights(fl_round)
+    total = sum(weights[client] for client in clients)
+    return {client: weights[client] / total if total else 1 / len(clients) for client in clients}

@@ -58,9 +58,9 @@ class AccessControl:
             await _answer(send, 401, "this page needs its token: open …/?token=TOKEN, as `fedcoast serve` printed it")
 
 
-def _same(given: str, wanted: str) -> bool:
+def _same(given: str, expected: str) -> bool:
     """In a time that does not tell how much was right."""
-    return hmac.compare_digest(given.encode("utf-8", "replace"), wanted.encode())
+    return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
 
 
 def is_loopback(host: str) -> bool:
@@ -101,9 +101,9 @@ def _cookie(headers: dict[str, str]) -> str:
 def _with_safe_headers(send: Send) -> Send:
     async def with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
-            given = list(message.get("headers", []))
-            known = {name for name, _ in given}
-            message = {**message, "headers": given + [header for header in _HEADERS if header[0] not in known]}
+            headers = list(message.get("headers", []))
+            names = {name for name, _ in headers}
+            message = {**message, "headers": headers + [header for header in _HEADERS if header[0] not in names]}
         if message["type"] == "http.response.body":
             rest = memoryview(message.get("body", b""))
             while len(rest) > _PIECE:  # the next piece waits until the viewer has taken most of the last one

@@ -1,4 +1,4 @@
-"""Whether the model itself is well: what a report says and shows of the part that nobody moves any more."""
+"""The health of the model in a report: the part of it that no client moves any more."""
 
 from collections.abc import Sequence
 from html import escape
@@ -29,7 +29,7 @@ def notice(report: ReportData) -> str:
 
 
 def section(report: ReportData) -> str:
-    """How the model is, and a table of its layers: how much of each nobody moved, now and over the rounds."""
+    """The health of the model, and a table of its layers: how much of each no client moved, now and over the rounds."""
     health = report.health
     if health.round is None:
         return ""
@@ -39,13 +39,13 @@ def section(report: ReportData) -> str:
         " input is always zero. Where that part grows, the model loses capacity, and scores rest on the rest of it. No"
         " test data were used."
     )
-    shown = _shown(health)
-    table = _layers_table(health, shown)
+    layers_shown = _shown(health)
+    table = _layers_table(health, layers_shown)
     return (
         markup.paragraph(escape(text[:1].upper() + text[1:]))
         + markup.paragraph(explained, "note")
         + table
-        + markup.details("These numbers by round", _rounds_table(health, shown), "health-details")
+        + markup.details("These numbers by round", _rounds_table(health, layers_shown), "health-details")
     )
 
 
@@ -68,9 +68,9 @@ def _shown(health: Health) -> list[str]:
     return [layer for layer in health.now if layer in set(worst)]
 
 
-def _layers_table(health: Health, shown: Sequence[str]) -> str:
+def _layers_table(health: Health, layers_shown: Sequence[str]) -> str:
     rows = []
-    for layer in shown:
+    for layer in layers_shown:
         since, known = health.since(layer), [of[layer] for of in health.shares.values() if of and layer in of]
         rows.append(
             [
@@ -81,21 +81,25 @@ def _layers_table(health: Health, shown: Sequence[str]) -> str:
                 Cell(f'<span role="img" aria-label="over the rounds">{_bars(health, layer)}</span>', "", "words"),
             ]
         )
-    some = "" if len(shown) == len(health.now) else f" (the {len(shown)} worst of {len(health.now):,} layers)"
+    some = (
+        ""
+        if len(layers_shown) == len(health.now)
+        else f" (the {len(layers_shown)} worst of {len(health.now):,} layers)"
+    )
     heads = ["layer", f"round {health.round}", "at most", f"above {LIMIT:.0%} since", "over the rounds, 0 to 100%"]
-    return markup.table("health-table", f"Share of each layer that nobody moved{some}", heads, rows)
+    return markup.table("health-table", f"Share of each layer that no client moved{some}", heads, rows)
 
 
-def _rounds_table(health: Health, shown: Sequence[str]) -> str:
+def _rounds_table(health: Health, layers_shown: Sequence[str]) -> str:
     """Where rounds are many, means over neighbours."""
     numbers = list(health.shares)
     columns = windows(numbers, _COLUMNS)
     heads = ["layer", *(_span([numbers[place] for place in window]) for window in columns)]
     rows = [
         [_layer(layer), *(Cell(percent(_mean(health, layer, [numbers[p] for p in window]), 1)) for window in columns)]
-        for layer in shown
+        for layer in layers_shown
     ]
-    return markup.table("health-rounds", "Share of each layer that nobody moved, by round", heads, rows)
+    return markup.table("health-rounds", "Share of each layer that no client moved, by round", heads, rows)
 
 
 def _layer(layer: str) -> Cell:

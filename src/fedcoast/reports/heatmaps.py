@@ -90,7 +90,7 @@ def above(report: ReportData) -> Any:
 
 
 def agreement(report: ReportData) -> Any:
-    """How alike the methods rank the clients, if several were asked."""
+    """The rank correlation of the methods, if several were run."""
     if report.comparison is None or len(report.comparison.assessments) < 2:
         return None
     table = report.comparison.agreement()

@@ -1,7 +1,7 @@
 """The report as a page that grows while the federation trains.
 
-One follower and one rendered state, shared by all who look. A browser is told that there is something new (server-sent
-events) and fetches it; when the server is gone it comes back by itself.
+One follower and one rendered state, shared by all who look. A browser is notified of news (server-sent
+events) and fetches it; when the server is down it reconnects by itself.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from fedcoast.storage.files import read_plain
 
 PORT = 8471
 LEAST_TOKEN = 16
-_log = logging.getLogger("fedcoast")
+_log = logging.getLogger(__name__)
 _POLL, _POLL_IN_TROUBLE, _PATIENCE, _HEARTBEAT = 0.2, 1.0, 1.0, 10.0
 
 
@@ -130,7 +130,7 @@ def serve(
     token: str | None = None,
     ready: Callable[[str], None] = lambda address: None,
 ) -> None:
-    """Serve the live page until interrupted; `ready` is told its address.
+    """Serve the live page until interrupted; `ready` is called with its address.
 
     Only this machine can see it, unless there is a token, which every request must then bring.
     """
@@ -174,7 +174,7 @@ def read_token(file: Path | None) -> str | None:
 
 
 def check(host: str, token: str | None) -> None:
-    """Refuse what would show contributions to strangers."""
+    """Refuse options that would show contributions to anybody on the network."""
     if token is None and not is_loopback(host):
         raise BadSetting(
             f"{host} can be reached from other machines, and the page names who hurts; give it a token of at"

@@ -37,7 +37,7 @@ def find_runs(folder: Path) -> dict[str, Path]:
 
 
 class OpenRuns:
-    """The runs that somebody looks at, each followed by one task."""
+    """The runs that browsers show, each followed by one task."""
 
     def __init__(self, folder: Path, follow: Callable[[Path], RunFollower]) -> None:
         self.folder = folder
@@ -91,7 +91,7 @@ def application(runs: OpenRuns, token: str | None = None, closing: Callable[[], 
         live = await runs.get(request.path_params["name"])
         what = request.path_params.get("what", "")
         if live is None or what not in ("", "view", "events", "plotly.js"):
-            return PlainTextResponse("There is no such run; go back to the list.\n", status_code=404)
+            return PlainTextResponse("This run does not exist; go back to the list.\n", status_code=404)
         if what == "view":
             return Response(live.body, media_type="application/json")
         if what == "events":
@@ -127,7 +127,7 @@ def list_page(folder: Path) -> str:
         )
         rows.append([Cell(box), Cell(link, "", "client"), Cell(f"{len(numbers):,}"), Cell(state, "", "words")])
     if not rows:
-        body = markup.paragraph("There is no recorded run here yet. Make one: fedcoast demo")
+        body = markup.paragraph("No recorded run is here yet. Make one: fedcoast demo")
     else:
         table = markup.table("runs", "The runs of this folder", ["compare", "run", "rounds", "state"], rows)
         body = f'<form action="compare">{table}<p><button>Compare the chosen runs</button></p></form>'

@@ -90,7 +90,7 @@ def details(summary: str, html: str, name: str) -> str:
 
 
 def figure(name: str, words: str, height: int, caption: str) -> str:
-    """Room for a figure of that height, with words for whoever cannot see it."""
+    """Room for a figure of that height, with a description for readers who cannot see it."""
     return (
         f'<figure class="plot"><figcaption>{escape(caption)}</figcaption><div id="figure-{name}" data-figure="{name}"'
         f' role="img" aria-label="{escape(words)}" style="min-height:{height}px"></div></figure>'

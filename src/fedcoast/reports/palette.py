@@ -1,7 +1,7 @@
 """The colours of a report, by what they mean, for a light page and a dark one.
 
-Figures are drawn in the light ones; the page exchanges each for its dark partner, so no two lights may be alike. Help
-is blue and harm is orange, which people with any kind of colour vision can tell apart.
+Figures are drawn in the light ones; the page exchanges each for its dark partner, so no two light ones may be equal.
+Help is blue and harm is orange, which people with any kind of colour vision can tell apart.
 """
 
 from typing import NamedTuple

@@ -59,7 +59,7 @@ def headline(report: ReportData) -> str:
 
 
 def _verdict_cards(report: ReportData) -> str:
-    """One card for each verdict that somebody has, with the names."""
+    """One card for each verdict that a client has, with the names."""
     cards = []
     words: dict[Verdict, tuple[str, str]] = {
         "helps": ("helps", "help"),
@@ -223,8 +223,8 @@ def _methods(report: ReportData, place: Callable[..., str]) -> str:
         html += markup.paragraph(f"No answer from {escape(name)}: {escape(reason)}", "note")
     drawn = place(
         "agreement",
-        "How alike any two methods rank the clients, by Spearman’s rank correlation",
-        "How alike any two methods rank the clients (Spearman’s ρ): +1 the same order, 0 unrelated, −1 reversed.",
+        "Rank correlation of any two methods (Spearman)",
+        "Rank correlation of any two methods (Spearman’s ρ): +1 the same order, 0 unrelated, −1 reversed.",
     )
     return html + drawn + (tables.agreement_table(comparison) if drawn else "")
 

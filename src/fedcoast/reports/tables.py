@@ -1,4 +1,4 @@
-"""The tables of a report: the ranking, and the numbers behind every figure for whoever cannot see or trust it."""
+"""The tables of a report: the ranking, and the numbers behind every figure."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -99,8 +99,8 @@ _COLUMNS = [
     ),
     _Column(
         "adjusted mean",
-        "The score per round as if all had been in every round, if a round adds the same to everybody: some give more,"
-        " and a client should not depend on which it was in.",
+        "The score per round as if all had been in every round, if a round adds the same to every client: some"
+        " give more, and a client should not depend on which it was in.",
         lambda s: s.adjusted_mean is not None,
         lambda s: _whole(s.adjusted_mean, number(s.adjusted_mean)),
     ),

@@ -1,4 +1,4 @@
-"""Who is who: a client is a string or an integer, listed in one order and written to files without loss."""
+"""Client names: a client is a string or an integer, listed in one order and written to files without loss."""
 
 import re
 import unicodedata

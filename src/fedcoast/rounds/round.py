@@ -17,17 +17,17 @@ from fedcoast.rounds.schema import NORMALISATION_STATISTICS, Model, ModelSchema,
 
 Policy = Literal["raise", "quarantine"]
 
-_log = logging.getLogger("fedcoast")
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """A frozen record of facts; models are taken as they come and never changed.
+    """A frozen record of what a server saw; models are used as given and never changed.
 
     `start` is the global model before the round (Θ^{t−1}), `end` the one after it (Θ^t), `local` one model
     for each client that answered (θ_i^t). `local` may be any mapping, also one that loads a model only when it
-    is asked for (`LazyModels`). `weights` are what the aggregation used, if known. `buffers` are shell
-    patterns of entries nobody trains: they are carried, and never vote or score. `quarantined` names clients
+    is read (`LazyModels`). `weights` are the aggregation weights, if known. `buffers` are shell
+    patterns of entries that are not trained: they are kept, and never vote or score. `quarantined` names clients
     whose upload was left out before the round was shown, with the reason. `metrics` are numbers the server has for
     the round (its test accuracy, say): carried and recorded, never used for a score. `ballot_keep` is the share of each
     layer that was kept, when the uploads are known by their ballots only: a local model is then start + step · ballot.
@@ -177,14 +177,14 @@ def _check_weights(record: Round) -> None:
     weights = record.weights
     if not isinstance(weights, Mapping):
         raise BadRound(f"round {record.number}: weights must map each client to a number; got {weights!r}")
-    given = {as_client(client): weight for client, weight in weights.items()}
+    weight_of = {as_client(client): weight for client, weight in weights.items()}
     clients = record.clients
     for client in clients:
-        if client not in given:
+        if client not in weight_of:
             raise BadRound(f"round {record.number}: client {client!r} has no weight")
-    known = {*clients, *record.quarantined}
-    for client, weight in given.items():
-        if client not in known:
+    expected_clients = {*clients, *record.quarantined}
+    for client, weight in weight_of.items():
+        if client not in expected_clients:
             raise BadRound(f"round {record.number}: there is a weight for {client!r}, who did not answer")
         if not _is_number(weight) or not 0 <= float(weight) < float("inf"):
             raise BadRound(

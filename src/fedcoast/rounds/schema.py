@@ -73,15 +73,15 @@ class ModelSchema:
         Of a model that a client made of `before`, buffers must be finite too, wherever they were: a mask of infinities
         is as it should be, and statistics that came broken are not this client's doing.
         """
-        given = _mapping(model)
-        _same_names({entry.name for entry in self.entries}, given)
-        return {entry.name: _read_entry(entry, given[entry.name], before) for entry in self.entries}
+        layers = _mapping(model)
+        _same_names({entry.name for entry in self.entries}, layers)
+        return {entry.name: _read_entry(entry, layers[entry.name], before) for entry in self.entries}
 
     def pick(self, model: object, names: Iterable[str]) -> Model:
         """These entries of a model that must have all of the layout's, and no others."""
-        given = _mapping(model)
-        _same_names({entry.name for entry in self.entries}, given)
-        return {name: given[name] for name in names}
+        layers = _mapping(model)
+        _same_names({entry.name for entry in self.entries}, layers)
+        return {name: layers[name] for name in names}
 
     def to_json(self) -> Any:
         entries = [_to_json(entry) for entry in self.entries]
@@ -144,11 +144,11 @@ def _mapping(model: object) -> Model:
     return model
 
 
-def _same_names(wanted: Collection[str], given: Model) -> None:
-    missing = sorted(set(wanted) - given.keys())
+def _same_names(expected: Collection[str], layers: Model) -> None:
+    missing = sorted(set(expected) - layers.keys())
     if missing:
         raise MismatchedModel(f"layer {missing[0]!r} is missing" + _and_more(missing))
-    extra = sorted(given.keys() - set(wanted))
+    extra = sorted(layers.keys() - set(expected))
     if extra:
         raise MismatchedModel(f"layer {extra[0]!r} is not in the global model" + _and_more(extra))
 

@@ -1,4 +1,4 @@
-"""Which part of a model nobody moved in a round: where every upload is, entry for entry, the model it began from."""
+"""The part of a model that no client moved in a round: entries where every upload equals the start model."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace

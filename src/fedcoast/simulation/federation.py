@@ -55,7 +55,7 @@ class Federation:
 
     @property
     def ground_truth(self) -> dict[Client, float] | None:
-        """The true scores of the clients; None where the setting has no true order, or somebody attacks."""
+        """The true scores of the clients; None where the setting has no true order, or a client attacks."""
         if self.experiment.attack is not None:
             return None
         scores = self.data.setting.ground_truth(self.experiment.clients)

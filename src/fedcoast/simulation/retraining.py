@@ -74,14 +74,14 @@ def retrained_utilities(
     utility = utility_for({"experiment": experiment.to_json()}, measure, limit, dataset=dataset)
     facts = {"experiment": experiment.to_json(), "dataset": dataset.title, "utility": utility.name}
     train = partial(Federation, experiment, workers, dataset=dataset)
-    known = {} if file is None else _known(Path(file), facts)
+    utilities = {} if file is None else _known(Path(file), facts)
     for coalition in range(2**count):
-        if coalition not in known:
-            known[coalition] = utility(_trained(train, frozenset(members(coalition))))
+        if coalition not in utilities:
+            utilities[coalition] = utility(_trained(train, frozenset(members(coalition))))
             if file is not None:
-                _keep(Path(file), facts, known)
+                _keep(Path(file), facts, utilities)
         progress(coalition + 1, 2**count)
-    return np.array([known[coalition] for coalition in range(2**count)])
+    return np.array([utilities[coalition] for coalition in range(2**count)])
 
 
 def _trained(train: Callable[..., Federation], clients: frozenset[int]) -> Mapping[str, object]:
@@ -93,8 +93,8 @@ def _trained(train: Callable[..., Federation], clients: frozenset[int]) -> Mappi
     return last.end
 
 
-def _keep(file: Path, facts: dict[str, Any], known: dict[int, float]) -> None:
-    worths = [{"clients": list(members(coalition)), "worth": worth} for coalition, worth in known.items()]
+def _keep(file: Path, facts: dict[str, Any], utilities: dict[int, float]) -> None:
+    worths = [{"clients": list(members(coalition)), "worth": worth} for coalition, worth in utilities.items()]
     write_json(file, {"format": FORMAT, "version": VERSION, **facts, "worths": worths})
 
 
@@ -104,8 +104,8 @@ def _known(file: Path, facts: dict[str, Any]) -> dict[int, float]:
     data = read_json(file)
     if not isinstance(data, dict) or (data.get("format"), data.get("version")) != (FORMAT, VERSION):
         raise BadFile(f"{file} is not a retraining file that this version of fedcoast can read; name another file")
-    for name, wanted in facts.items():
-        if data.get(name) != wanted:
+    for name, value in facts.items():
+        if data.get(name) != value:
             raise BadFile(f"{file} belongs to another {name}: {data.get(name)}; name another file")
     try:
         return {sum(1 << client for client in entry["clients"]): float(entry["worth"]) for entry in data["worths"]}

@@ -75,8 +75,8 @@ def _views(chosen: Pixels, setting: Setting, clients: int, seed: int) -> list[Pi
     look = partial(transform, mean=mean.tolist(), std=std.tolist(), augment=False)
     rows = []
     for client in range(clients):
-        held = max(1, round(setting.share(client, clients) * len(chosen)))
-        view = look(clean[:held], setting, client, clients, generator)
+        own_count = max(1, round(setting.share(client, clients) * len(chosen)))
+        view = look(clean[:own_count], setting, client, clients, generator)
         back = view * std.view(1, -1, 1, 1) + mean.view(1, -1, 1, 1)
         rows.append((back.clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).numpy())
     return rows

@@ -2,11 +2,11 @@
 
 Client 0 is the best and its data are untouched. The formulas are those of the paper's dataset settings (Wu et
 al., CoAst, ACM MM 2024) as its code reads them for five clients, i = 0..4. For N clients the end points stay:
-client i stands at severity s = 4·i / (N − 1), so the last client of ten is as bad as the last of five.
+client i has severity s = 4·i / (N − 1), so the last client of ten is as bad as the last of five.
 
 | setting | client at severity s |
 |---|---|
-| quantity | holds ⌊(1 − 0.1·s)·n / N⌋ of the n samples; what is left over is used by nobody |
+| quantity | holds ⌊(1 − 0.1·s)·n / N⌋ of the n samples; the rest is not used |
 | noise | Gaussian noise of mean 0.01·s and standard deviation s / 8, on the scale [0, 1] |
 | resolution | Gaussian blur, kernel 2·max(1, round(s)) + 1, σ = 1 + 0.4·s |
 | mask | one rectangle erased, area uniform in [0.1·s, 0.15·s], value 0 after normalisation |
@@ -141,7 +141,7 @@ SETTINGS: dict[str, Setting] = {
         Setting("mixed", "each client holds fewer and noisier samples", share_lost=_TENTH, before=noisy),
         Setting("label-skew", "each class is spread unevenly (Dirichlet 0.5)", split=by_class, ordered=False),
         Setting("duplicates", "the last two hold the same data and tie", split=with_a_twin, ordered=False),
-        Setting("even", "all clients hold alike random samples and tie", ordered=False),
+        Setting("even", "all clients have equally random samples and tie", ordered=False),
     )
 }
 

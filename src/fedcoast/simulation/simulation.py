@@ -73,8 +73,8 @@ def _resume(federation: Federation, folder: Path, number: int) -> None:
         for fl_round in replay(folder, after=max(0, number - HISTORY)):
             federation.attackers.remember(fl_round)
     if (file := _server_file(folder, number)).exists():
-        held, _ = read_tensors(file)
-        federation.server.restore({name: read(array)[0] for name, array in held.items()})
+        tensors, _ = read_tensors(file)
+        federation.server.restore({name: read(array)[0] for name, array in tensors.items()})
     elif federation.experiment.aggregation in ("fedavgm", "fedadam"):
         raise BadFile(
             f"{file} is missing: {federation.experiment.aggregation} resumes from the server's state after round"

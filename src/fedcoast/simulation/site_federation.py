@@ -1,10 +1,10 @@
-"""A federation of sites that hold what they hold: FedAvg over hospitals, and what it is worth without some of them.
+"""A federation of real sites: FedAvg over hospitals, and its value without some of them.
 
     v(S) = −loss of the model that the sites in S train alone, same first model, same batches
     φ    = the Shapley value of v
 
-The loss is that of the test patients: of all of them alike ("pooled"), or of each site's with the same say ("by site").
-The two differ for a small site: a model for everybody, or a model that must not fail anybody.
+The loss is that of the test patients: each patient with the same weight ("pooled"), or each site ("by site"). The two
+differ for small sites: "pooled" hardly counts them, "by site" counts them fully.
 """
 
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ class SiteExperiment:
     model          "linear" or "mlp"
     local_epochs   passes of a site over its own patients in each round
     learning_rate  of plain gradient descent, by batches of `batch` patients
-    test_share     of each site's patients, drawn by the seed and trained on by nobody
+    test_share     of each site's patients, drawn by the seed and never trained on
     """
 
     model: ModelName = "mlp"

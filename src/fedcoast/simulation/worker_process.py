@@ -16,7 +16,7 @@ KEPT_FREE, LARGEST_FROM_HEAP = 256 * 2**20, 32 * 2**20
 
 
 def init_worker(should_stop: Callable[[], bool] = lambda: False) -> None:
-    """Call once in a new process; it exits when `should_stop` returns True or its parent is gone."""
+    """Call once in a new process; it exits when `should_stop` returns True or its parent has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_when, args=(should_stop,), daemon=True).start()
 

@@ -27,7 +27,7 @@ def softmax(scores: Sequence[Fraction], temperature: float) -> list[Fraction]:
     """w_i = exp(p_i / (T·max|p|)): the best client's weight is e^(1/T) times that of a client with score 0.
 
     Scores are measured in units of the largest, so that T means the same for every method. A small T gives nearly
-    all to the best, a large one pays all alike.
+    all to the best, a large one pays all equally.
 
     >>> [float(weight) for weight in softmax([Fraction(1000), Fraction(0)], temperature=math.inf)]
     [1.0, 1.0]
@@ -61,10 +61,10 @@ def split(weights: Sequence[Fraction], floor: Fraction, cap: Fraction) -> list[F
     # Σ s(λ) grows with λ in straight pieces; its corners are where a client leaves its floor or meets its cap.
     corners = sorted({bound / weight for weight in weights if weight for bound in (floor, cap)} | {Fraction(0)})
     last = bisect_left(
-        corners, Fraction(1), hi=len(corners) - 1, key=lambda rate: _added(_held(weights, rate, floor, cap))
+        corners, Fraction(1), hi=len(corners) - 1, key=lambda rate: _added(_bounded(weights, rate, floor, cap))
     )
     rate = corners[last]
-    shares = _held(weights, rate, floor, cap)
+    shares = _bounded(weights, rate, floor, cap)
     short = 1 - _added(shares)
     if short > 0:
         idle = weights.count(Fraction(0))
@@ -97,7 +97,7 @@ def apportion(shares: Sequence[Fraction], units: int) -> list[int]:
 
 def _check_bounds(count: int, floor: Fraction, cap: Fraction) -> None:
     if count < 1:
-        raise BadSetting("there is nobody to share among; shares need at least one client")
+        raise BadSetting("there are no clients to share among; shares need at least one")
     if not 0 <= floor <= Fraction(1, count):
         raise BadSetting(f"floor must lie between 0 and 1/{count}, an equal share of {count}; got {float(floor):g}")
     if not Fraction(1, count) <= cap:
@@ -108,5 +108,5 @@ def _added(parts: Iterable[Fraction]) -> Fraction:
     return sum(parts, Fraction(0))
 
 
-def _held(weights: Sequence[Fraction], rate: Fraction, floor: Fraction, cap: Fraction) -> list[Fraction]:
+def _bounded(weights: Sequence[Fraction], rate: Fraction, floor: Fraction, cap: Fraction) -> list[Fraction]:
     return [min(cap, max(floor, rate * weight)) for weight in weights]

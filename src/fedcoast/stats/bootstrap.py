@@ -96,7 +96,7 @@ def residues(credits: Floats, length: int) -> Floats:
 
 
 def correlations(left: Floats, present: Bools, length: int, horizon: int) -> Floats:
-    """How alike the luck of rounds 0, 1, …, `horizon` apart is: ρ̂_k, the same for all clients.
+    """The correlation of the luck of rounds 0, 1, …, `horizon` apart: ρ̂_k, the same for all clients.
 
     Residues are paler than the luck they come from, by an amount that is known: E[ε̂ε̂ᵀ] = M·E[εεᵀ]·M, where
     M = I − QQᵀ and Q is the trend. Its diagonals are linear in the ρ_k, and are solved for them. What comes out lies
@@ -251,7 +251,7 @@ def _lagged(table: Floats, lag: int) -> float:
 
 
 def joint_half_widths(luck: Floats, level: float) -> Floats:
-    """Half the width of intervals that hold for all clients at once: in `level` of the draws nobody is outside.
+    """Half the width of intervals that hold for all clients at once: in `level` of the draws no client is outside.
 
     c·σ_i with one c for all clients, the `level` quantile of the largest |luck_i| / σ_i of a draw.
 

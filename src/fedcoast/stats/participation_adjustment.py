@@ -1,14 +1,14 @@
-"""Clients that took part in different rounds, compared as if they had been in all.
+"""Adjusted means: compare clients that took part in different rounds as if they had been in all.
 
-Credits differ between rounds: they shrink as the model settles, and depend on who else was there. A plain mean over
-the rounds that a client was in therefore depends on which rounds those were. Here a credit is a client's part plus a
+Credits differ between rounds: they shrink as the model converges, and depend on which other clients took part. A
+plain mean over a client's rounds therefore depends on which rounds those were. Here a credit is a client's part plus a
 round's part, fitted by least squares to the credits there are (a two-way layout):
 
     p_i^t ≈ a_i + b^t        level_i = a_i + the mean of b^t over the rounds
 
-Where everybody takes part in every round, the level is the mean. Levels are linear in the credits, so each round adds
-its part to them (`parts`), as it adds a credit to a total. Where rounds multiply what clients get instead, levels are
-off: 0 is no longer what a client has who did nothing in rounds unlike the others.
+With full participation the level is the mean. Levels are linear in the credits, so each round adds its part to them
+(`parts`), as it adds a credit to a total. Where rounds multiply credits instead of adding to them, levels are biased:
+an idle client that missed unusual rounds no longer has level 0.
 """
 
 import numpy as np
@@ -17,18 +17,17 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-DIGITS = 12  # of the largest credit, that a level has: clients who did alike must have it alike
+DIGITS = 12  # of the largest credit, of a level: clients with the same credits must have the same level
 PROBES = 30
 
 
 def adjusted_mean(credits: Floats) -> Floats:
-    """The level of each client, from its credits (a row a round, NaN where it was absent); NaN if it never came.
+    """The level of each client, from its credits (a row a round, NaN where it was absent); NaN if it was never present.
 
-    Clients that no chain of common rounds connects cannot be compared: each such group is evened out over its own
-    rounds alone.
+    Clients that share no rounds, even indirectly, cannot be compared: each such group is adjusted over its own rounds.
 
     >>> nan = float("nan")
-    >>> adjusted_mean(np.array([[9.0, 8.0, nan], [nan, 2.0, 1.0]]))  # the second round gave less to everybody
+    >>> adjusted_mean(np.array([[9.0, 8.0, nan], [nan, 2.0, 1.0]]))  # the second round gave less to every client
     array([6., 5., 4.])
     """
     came = ~np.isnan(credits).all(axis=0)
@@ -39,16 +38,16 @@ def adjusted_mean(credits: Floats) -> Floats:
 def parts(credits: Floats) -> Floats:
     """What each round adds to the adjusted mean of each client, even one that was absent; columns add up to it.
 
-    >>> parts(np.array([[9.0, 8.0], [7.0, 2.0]]))  # everybody was there: a round adds its part of the mean
+    >>> parts(np.array([[9.0, 8.0], [7.0, 2.0]]))  # full participation: a round adds its part of the mean
     array([[4.5, 4. ],
            [3.5, 1. ]])
     """
     present = ~np.isnan(credits)
     if not present.any():
         return np.zeros(credits.shape)
-    given = np.where(present, credits, 0.0)
+    values = np.where(present, credits, 0.0)
     wide = credits.shape[1] > credits.shape[0]  # whichever are fewer, rounds or clients, are solved for
-    return _by_rounds(given, present) if wide else _by_clients(given, present)
+    return _by_rounds(values, present) if wide else _by_clients(values, present)
 
 
 def resting(present: Bools) -> Floats:
@@ -93,24 +92,24 @@ def connected(present: Bools) -> NDArray[np.intp]:
     return groups
 
 
-def _by_clients(given: Floats, present: Bools) -> Floats:
+def _by_clients(values: Floats, present: Bools) -> Floats:
     company = np.maximum(present.sum(axis=1), 1)
     shares = present / company[:, None]
     groups = connected(present)
     # What a client has beyond the means of its rounds is what it adds beyond what the others there add.
-    own = (given - given.sum(axis=1)[:, None] * shares) @ _inverse(present, shares, groups)
+    own = (values - values.sum(axis=1)[:, None] * shares) @ _inverse(present, shares, groups)
     where = groups[present.argmax(axis=1)]  # a round's group
     rounds = np.bincount(where[present.any(axis=1)], minlength=len(groups))
-    common = (given.sum(axis=1) / company - own @ shares.sum(axis=0)) / np.maximum(rounds[where], 1)
+    common = (values.sum(axis=1) / company - own @ shares.sum(axis=0)) / np.maximum(rounds[where], 1)
     return np.where(groups == where[:, None], own + common[:, None], 0.0)
 
 
-def _by_rounds(given: Floats, present: Bools) -> Floats:
-    seen = np.maximum(present.sum(axis=0), 1)
-    shares = (present / seen).T
-    beyond = np.diag(given.sum(axis=1)) - given @ shares
+def _by_rounds(values: Floats, present: Bools) -> Floats:
+    counts = np.maximum(present.sum(axis=0), 1)
+    shares = (present / counts).T
+    beyond = np.diag(values.sum(axis=1)) - values @ shares
     common = beyond @ _inverse(present.T, shares, connected(present.T))  # adds up to 0 in each group
-    return np.asarray((given - common @ present) / seen)
+    return np.asarray((values - common @ present) / counts)
 
 
 def _inverse(present: Bools, shares: Floats, groups: NDArray[np.intp]) -> Floats:

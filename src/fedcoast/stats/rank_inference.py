@@ -1,7 +1,7 @@
-"""How sure an order is: what luck (`formulas.uncertainty`) leaves of who is above whom.
+"""How certain a ranking is: which clients are above which, given the luck of the rounds (`stats.bootstrap`).
 
-`values` are what clients reached, `luck` are draws of what chance alone would have added, a row each; a column of NaN
-is a client of whom nothing is known.
+`values` are the clients' values; `luck` are draws of what chance alone would have added, a row each. A column of NaN
+is a client with too few rounds.
 """
 
 from itertools import pairwise
@@ -38,10 +38,10 @@ def above(values: Floats, luck: Floats) -> Floats:
 def rank_intervals(values: Floats, luck: Floats, level: float) -> NDArray[np.int64]:
     """The best and the worst rank that each client may really have.
 
-    Client i ranks below everyone who is surely above it and above everyone surely below: who differs from it by more
-    than c_i·σ_ij, where c_i is such that for `level` of the draws none of its differences is off by more (Mogstad,
-    Romano, Shaikh, Wilhelm, "Inference for Ranks", Review of Economic Studies 2024). Nobody is surely above or below a
-    client of whom nothing is known. Ranks of the draws themselves would be too sure about clients that nearly tie.
+    Client i ranks below all clients that are surely above it and above all that are surely below: those that differ by
+    more than c_i·σ_ij, where c_i is such that for `level` of the draws none of its differences is off by more (Mogstad,
+    Romano, Shaikh, Wilhelm, "Inference for Ranks", Review of Economic Studies 2024). No client is surely above or below
+    one with too few rounds. Ranks of the draws themselves would be too certain about clients that nearly tie.
 
     >>> noise = np.random.default_rng(0).normal(size=(500, 3))
     >>> rank_intervals(np.array([9.0, 0.5, 0.0]), noise, 0.9).tolist()
@@ -103,7 +103,7 @@ def rank_bounds(values: Floats, reach: Floats) -> NDArray[np.int64]:
 
 
 def told_apart(chances: Floats, level: float) -> Bools:
-    """Which pairs are told apart: the `level` interval of their difference leaves out 0. NaN is not.
+    """Which pairs differ: the `level` interval of their difference does not contain 0. NaN does not differ.
 
     >>> told_apart(np.array([[0.5, 0.96], [0.04, 0.5]]), 0.9).tolist()
     [[False, True], [True, False]]
@@ -114,10 +114,10 @@ def told_apart(chances: Floats, level: float) -> Bools:
 
 
 def groups(apart: Bools) -> list[range]:
-    """Places of a ranking, cut wherever everyone above the cut is told apart from everyone below it.
+    """Places of a ranking, cut wherever every client above the cut differs from every client below it.
 
-    So nobody is in another group than someone it cannot be told apart from. The price: the first and the last of a
-    group may well be told apart, where a chain of neighbours between them cannot.
+    Clients that cannot be ordered are therefore in the same group. The price: the first and the last of a group may
+    differ, connected by a chain of neighbours that do not.
 
     >>> groups(np.array([[False, True, True], [True, False, False], [True, False, False]]))
     [range(0, 1), range(1, 3)]
@@ -132,10 +132,10 @@ def groups(apart: Bools) -> list[range]:
 
 
 def rounds_to_settle(lead: float, spread: float, rounds: int, level: float) -> float:
-    """How many more rounds until a pair is probably told apart; 0 if it is, ∞ where there is no difference.
+    """How many more rounds until a pair probably differs; 0 if it does now, ∞ without any difference.
 
     A lead of d after n rounds, of standard deviation σ, is d·m/n after m, of σ·√(m/n): it reaches z standard
-    deviations at m = n·(zσ/d)². By then the odds are even that it is told apart. Credits that shrink take longer.
+    deviations at m = n·(zσ/d)². By then the odds are even. Credits that shrink take longer.
 
     >>> rounds_to_settle(lead=10.0, spread=10.0, rounds=20, level=0.9)
     35.0

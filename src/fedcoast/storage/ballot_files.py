@@ -28,7 +28,7 @@ def ballot_arrays(
 class BallotModel(Mapping[str, object]):
     """The model whose update is a ballot: `moved` from the start by its votes; what is not trainable is the start's.
 
-    A layer is put together when it is asked for. `origin` is where the packed planes come from, for errors.
+    A layer is unpacked when it is read. `origin` is where the packed planes come from, for errors.
     """
 
     def __init__(self, schema: ModelSchema, start: Model, planes: Mapping[str, object], origin: object) -> None:
@@ -38,11 +38,11 @@ class BallotModel(Mapping[str, object]):
     def __getitem__(self, name: str) -> object:
         if name not in self._sizes:
             return self._start[name]
-        size, held = self._sizes[name], self._planes.get(name)
-        if not isinstance(held, np.ndarray) or held.shape != (2, -(-size // 8)) or held.dtype != np.uint8:
+        size, planes = self._sizes[name], self._planes.get(name)
+        if not isinstance(planes, np.ndarray) or planes.shape != (2, -(-size // 8)) or planes.dtype != np.uint8:
             raise BadFile(f"{self._origin} does not hold the ballot of layer {name!r}; it was altered")
         before, dtype = read(self._start[name])
-        after = moved(before, unpack(held, size))
+        after = moved(before, unpack(planes, size))
         return BFloat16(after) if dtype == "bfloat16" else after
 
     def __contains__(self, name: object) -> bool:

@@ -1,7 +1,7 @@
 """The chain over a recording: the link of a round holds the hash of each of its files, and of the link before it.
 
-Whoever kept the hash of the last link, the head, can tell that no byte of any round was changed since. docs/audit.md
-says what that proves, and what it does not.
+With a copy of the hash of the last link, the head, anyone can check that no byte of any round changed since.
+docs/audit.md says what that proves, and what it does not.
 """
 
 import hashlib
@@ -31,8 +31,8 @@ class Content:
 class Link:
     """One round's place in the chain.
 
-    `after` is the number of the round whose link has the hash `previous`; the first link goes on from run.json, and has
-    none. `facts` are hashes of the single entries of round.json: they tell which of them was changed.
+    `after` is the number of the round whose link has the hash `previous`; the first link follows run.json and
+    has none. `facts` are hashes of the single entries of round.json: they tell which of them was changed.
     """
 
     number: int
@@ -51,7 +51,7 @@ class Link:
 
 
 def read_link(place: Path) -> Link | None:
-    """The link in a round's folder, or None where there is none; it must be, byte for byte, as it was written."""
+    """The link in a round's folder, or None; it must be unchanged, byte for byte."""
     path = place / LINK
     try:
         data = read_plain(path, depth=DEPTH)
@@ -60,9 +60,9 @@ def read_link(place: Path) -> Link | None:
     except OSError as error:
         raise BadFile(f"{path} cannot be read ({error.strerror})") from error
     try:
-        held = json.loads(data)
-        files = {name: Content(**content) for name, content in held["files"].items()}
-        link = Link(held["number"], held["after"], held["previous"], files, dict(held["facts"]))
+        link_data = json.loads(data)
+        files = {name: Content(**content) for name, content in link_data["files"].items()}
+        link = Link(link_data["number"], link_data["after"], link_data["previous"], files, dict(link_data["facts"]))
         if type(link.number) is not int or not isinstance(link.after, int | None):
             raise BadFile(f"{path} does not say which round it is of, or which it goes on from; it was altered")
         if link.to_bytes() != data:

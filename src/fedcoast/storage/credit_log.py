@@ -19,7 +19,7 @@ Credits = dict[int, dict[Client, float]]
 
 
 class HasAssessment(Protocol):
-    """Whoever can be asked for an assessment at any time."""
+    """Anything that can give an assessment at any time."""
 
     def assessment(self) -> Any: ...
 
@@ -49,30 +49,30 @@ def begin(folder: Path, ledger: HasAssessment) -> CreditLog:
         raise BadSetting(f"ledger must be the assessor whose credits are to be written down; got {ledger!r}")
     answer = ledger.assessment()
     mine = CreditLog(answer.method, json.loads(json.dumps(dict(answer.settings))))
-    kept = read_credit_log(folder) or mine
-    if (kept.method, kept.settings) != (mine.method, mine.settings):
+    log = read_credit_log(folder) or mine
+    if (log.method, log.settings) != (mine.method, mine.settings):
         raise BadSetting(
-            f"{folder} keeps the ledger of {kept.method} with {kept.settings}; this is {mine.method} with"
+            f"{folder} keeps the ledger of {log.method} with {log.settings}; this is {mine.method} with"
             f" {mine.settings}. Make it with the same settings, or record without a ledger"
         )
-    return kept
+    return log
 
 
 def read_credit_log(folder: Path) -> CreditLog | None:
     """All credits that lie with the rounds, or None where none do."""
-    kept = None
+    log = None
     for path in (place / CREDITS for place in round_dirs(folder)):
         if not os.path.lexists(path):
             continue
-        held = read_json(path, DEPTH)
+        content = read_json(path, DEPTH)
         try:
-            kept = kept or CreditLog(held["method"], translated(held["method"], held["settings"]))
-            if not isinstance(kept.method, str):
-                raise TypeError(f"method {kept.method!r}")
-            kept.credits.update({number: _row(of) for number, of in held["credits"]})
+            log = log or CreditLog(content["method"], translated(content["method"], content["settings"]))
+            if not isinstance(log.method, str):
+                raise TypeError(f"method {log.method!r}")
+            log.credits.update({number: _row(of) for number, of in content["credits"]})
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise BadFile(f"{path} is not as a recorder writes it ({error!r})") from error
-    return kept
+    return log
 
 
 def _row(of: list[tuple[Mapping[str, str], float]]) -> dict[Client, float]:

@@ -1,7 +1,7 @@
-"""Files that appear whole or not at all, folders only one process writes to, and reading what others wrote.
+"""Atomic writing, folders with a single writer, and safe reading of files from others.
 
-Whoever wrote a folder may have put links, pipes or devices in it. Nothing of a run folder is opened, written or
-removed through one: files are opened without following a link, and used only if they are plain.
+A folder from somebody else may contain links, pipes or devices. Nothing in a run folder is opened, written or removed
+through one: files are opened without following a link, and used only if they are plain.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ def open_plain(path: Path, depth: int = 1, follow: bool = False) -> BufferedRead
         raise
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise BadFile(f"{path} is no plain file (a folder, pipe or device); only plain files are read")
+            raise BadFile(f"{path} is not a plain file (a folder, pipe or device); only plain files are read")
     except BaseException:
         os.close(handle)
         raise
@@ -96,7 +96,7 @@ def on_disk(file: BinaryIO) -> int:
     return min(found.st_size, getattr(found, "st_blocks", found.st_size) * 512)
 
 
-def remove_inside(folder: Path, wanted: Callable[[str], object]) -> None:
+def remove_inside(folder: Path, matches: Callable[[str], object]) -> None:
     """Remove what has such names from a folder, unless the folder is a link; links in it go, not what they lead to."""
     if os.open not in os.supports_dir_fd:  # pragma: no cover (a platform without it)
         return
@@ -105,7 +105,7 @@ def remove_inside(folder: Path, wanted: Callable[[str], object]) -> None:
     except OSError:
         return
     try:
-        for name in filter(wanted, os.listdir(handle)):  # noqa: PTH208 (nor can it list what is held open)
+        for name in filter(matches, os.listdir(handle)):  # noqa: PTH208 (nor can it list what is held open)
             try:
                 os.unlink(name, dir_fd=handle)
             except OSError:  # a folder
@@ -178,7 +178,7 @@ def sole_writer(folder: Path, doing: str = "recording to") -> Iterator[None]:
     lock = folder / ".lock"
     try:
         if lock.is_symlink() or (lock.exists() and not lock.is_file()):
-            raise BadFile(f"{lock} is no plain file; remove it, and ask who put it there")
+            raise BadFile(f"{lock} is not a plain file; remove it, and ask who put it there")
         handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC | _NO_FOLLOW, PRIVATE)
     except OSError as error:
         raise BadFile(f"{folder} cannot be a folder to record to ({error})") from error

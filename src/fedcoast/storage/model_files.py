@@ -1,4 +1,4 @@
-"""One model from one file that somebody else wrote: `.safetensors`, `.npz`, `.pt` or `.pth`.
+"""Read one model from one untrusted file: `.safetensors`, `.npz`, `.pt` or `.pth`.
 
 Nothing is unpickled, and what a file unpacks to is known to fit before it is unpacked (`limits`).
 """
@@ -23,7 +23,7 @@ _LIMIT = "FEDCOAST_MAX_MODEL"
 
 
 def load_model(file: Path) -> Model:
-    """One model from a file, by its ending; whatever would need unpickling is refused."""
+    """One model from a file, by its ending; files that would need unpickling are refused."""
     try:
         reader = _READERS[file.suffix.lower()]
     except KeyError:

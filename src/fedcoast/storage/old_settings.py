@@ -14,6 +14,9 @@ RENAMED: dict[str, dict[str, str]] = {
         "ulps": "ulp_tolerance",
         "small": "tiny_layers",
     },
+    "cgsv": {"length": "clip_norm", "memory": "momentum"},
+    "shapfed": {"memory": "momentum"},
+    "gtg-shapley": {"between": "round_tol", "within": "within_tol", "change": "convergence_tol"},
 }
 # method → options that answers of earlier versions do not name, with the value that they had without a choice.
 ADDED: dict[str, dict[str, Any]] = {"coast": {"line_weight": 0}}

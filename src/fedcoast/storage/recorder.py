@@ -1,8 +1,8 @@
-"""Recording rounds to a folder, so that they can be shown again to any assessor at any time.
+"""Record rounds to a folder, so that any assessor can observe them later.
 
-docs/run-folder.md describes the folder. A round is written beside its place and moved there when it is whole and
-on disk: a kill at any moment leaves a folder that reads, and ends at the last whole round. So does the chain of hashes
-over the rounds, since each round's link lies in its folder.
+docs/run-folder.md describes the folder. A round is written to a temporary folder and moved into place when
+it is complete and on disk. After a kill at any moment the folder is readable and ends at the last complete round. So
+does the chain of hashes, since the link of each round lies in its folder.
 """
 
 import hashlib
@@ -32,23 +32,22 @@ from fedcoast.storage.files import is_folder, read_json, remove_inside, sole_wri
 from fedcoast.storage.run_folder import FORMAT, ROUND_META, ROUNDS, RUN_META, VERSION, is_run, read_about, recorded
 from fedcoast.storage.tensors import write_tensors
 
-_log = logging.getLogger("fedcoast")
+_log = logging.getLogger(__name__)
 
 
 class Recorder:
-    """An observer that writes every round to a folder; shown to an existing run, it goes on after its last round.
+    """An observer that writes every round to a folder; in an existing run it continues after the last round.
 
-    `ballot_keep` keeps, instead of whole uploads, the ballots of that share: what CoAst needs for its signals
-    "ballot" and "pruned" at that `keep`, in a sixteenth of the room.
-    `about` are facts of the run in JSON's types (an experiment, a planted truth), kept when the folder is new.
-    `ledger` is an assessor that somebody else shows the rounds to: the credits it holds for final are written down with
-    each round, and so come into the chain (`head` is the hash of its last link; docs/audit.md). While it has no answer
-    yet, rounds are written without new credits, which come with a later round. A round that could not be written (the
-    disk was full, say) is noted as missed with the next one that is: whoever saw it may have other credits than follow
-    from the folder.
+    `ballot_keep` stores ballots of that share instead of whole uploads: enough for CoAst's signals "ballot" and
+    "pruned" with that `keep`, in a sixteenth of the space.
+    `about` is metadata of the run in JSON types (an experiment, a planted truth), written when the folder is new.
+    `ledger` is an assessor that observes the same rounds: its final credits are written with each round and become part
+    of the chain (`head` is the hash of the last link; docs/audit.md). While it has no answer yet, rounds are written
+    without new credits, which follow with a later round. A round that could not be written (a full disk, say) is noted
+    as missed with the next round: an assessor that observed it may have credits that do not follow from the folder.
 
         with Recorder("runs/today") as recorder:
-            recorder.observe(round)
+            recorder.observe(fl_round)
     """
 
     def __init__(
@@ -73,16 +72,16 @@ class Recorder:
         self.last_round: int | None = None
         self.head = ""
         self._linked: int | None = None
-        self._missed: dict[int, str] = {}
-        self._kept: CreditLog | None = None
+        self._missed_rounds: dict[int, str] = {}
+        self._credit_log: CreditLog | None = None
         facts = None if about is None else _as_json(about)
         _prepare(self.folder)
         with ExitStack() as stack:
             stack.enter_context(sole_writer(self.folder))
-            self._go_on(facts)
+            self._continue_recording(facts)
             self._open = stack.pop_all()  # whatever fails before this lets go of the folder
 
-    def _go_on(self, about: dict[str, Any] | None) -> None:
+    def _continue_recording(self, about: dict[str, Any] | None) -> None:
         remove_inside(self.folder / ROUNDS, re.compile(r"\.[0-9]{10,18}").fullmatch)  # what a kill left behind
         if not is_run(self.folder):
             write_json(
@@ -90,55 +89,55 @@ class Recorder:
             )
         elif about is not None and read_about(self.folder) != about:
             raise BadFile(f"{self.folder} holds another run: what it says about itself differs; use a new folder")
-        for round in recorded(self.folder, last=True):
-            self.last_round, self._schema = round.number, round.schema()
-            self._end = _digest(round.read_end(self._schema))
+        for fl_round in recorded(self.folder, last=True):
+            self.last_round, self._schema = fl_round.number, fl_round.schema()
+            self._end = _digest(fl_round.read_end(self._schema))
         if self._ledger is not None:
-            self._kept = begin(self.folder, self._ledger)
+            self._credit_log = begin(self.folder, self._ledger)
         last = head(self.folder)
         if last is None and "chain" in read_json(self.folder / RUN_META):
             raise BadFile(f"the link of round {self.last_round} is gone from {self.folder}; fedcoast verify says more")
         # Where the last round is older than chains, the chain begins with the next.
         self._linked, self.head = last or (None, content(self.folder / RUN_META).sha256)
 
-    def observe(self, round: Round, /) -> None:
+    def observe(self, fl_round: Round, /) -> None:
         """Write one round: whole and on disk when this returns, not at all when it raises."""
         if self._closed:
             raise BadFile(f"this recorder of {self.folder} was closed; open a new one")
-        if self.last_round is not None and round.number <= self.last_round:
+        if self.last_round is not None and fl_round.number <= self.last_round:
             raise BadRound(
-                f"round numbers must increase; got {round.number} and {self.folder} ends at {self.last_round}"
+                f"round numbers must increase; got {fl_round.number} and {self.folder} ends at {self.last_round}"
             )
-        schema = round.schema()
+        schema = fl_round.schema()
         if self._schema is not None:
             if change := self._schema.differs(schema):
-                raise BadRound(f"round {round.number}: the model changed its layers: {change}; use a new folder")
+                raise BadRound(f"round {fl_round.number}: the model changed its layers: {change}; use a new folder")
             schema = self._schema
-        place = self.folder / ROUNDS / f"{round.number:010d}"
+        place = self.folder / ROUNDS / f"{fl_round.number:010d}"
         part = place.with_name(f".{place.name}")
         try:
             part.mkdir()
             with Hasher(part) as hasher:
-                credits = self._write_credits(round.number, part, hasher)
-                end, link = self._write(round, schema, part, hasher)
+                credits = self._write_credits(fl_round.number, part, hasher)
+                end, link = self._write(fl_round, schema, part, hasher)
             write_whole(part / LINK, lambda beside: beside.write_bytes(link.to_bytes()))
             sync(part)
             part.rename(place)
         except BaseException as error:
             shutil.rmtree(part, ignore_errors=True)
-            self._missed[round.number] = f"{type(error).__name__}: {error}"
+            self._missed_rounds[fl_round.number] = f"{type(error).__name__}: {error}"
             if isinstance(error, OSError):
                 raise BadFile(f"{place} cannot be written ({error})") from error
             raise
         sync(self.folder / ROUNDS)
-        self._missed.clear()
-        self.last_round, self._schema, self._end = round.number, schema, end
+        self._missed_rounds.clear()
+        self.last_round, self._schema, self._end = fl_round.number, schema, end
         self._linked, self.head = link.number, link.hash
-        if self._kept is not None:
-            self._kept.credits.update(credits)
+        if self._credit_log is not None:
+            self._credit_log.credits.update(credits)
 
-    def _write(self, round: Round, schema: ModelSchema, part: Path, hasher: Hasher) -> tuple[bytes, Link]:
-        keep = self._ballot_keep if round.ballot_keep is None else round.ballot_keep
+    def _write(self, fl_round: Round, schema: ModelSchema, part: Path, hasher: Hasher) -> tuple[bytes, Link]:
+        keep = self._ballot_keep if fl_round.ballot_keep is None else fl_round.ballot_keep
         dtypes = {entry.name: entry.dtype for entry in schema.entries}
 
         def write_file(file: str, tensors: dict[str, tuple[Array, str]]) -> None:
@@ -152,14 +151,14 @@ class Recorder:
             }
             write_file(file, {name: (array, names[name]) for name, array in model.items()})
 
-        start, end = round.read_start(schema), round.read_end(schema)
+        start, end = fl_round.read_start(schema), fl_round.read_end(schema)
         carried_on = self._end is not None and _digest(start) == self._end
         if not carried_on:
             write("start.safetensors", start)
         write("end.safetensors", end)
         clients, quarantined = list[dict[str, Any]](), dict[Client, str]()
-        unmoved = UnmovedEntries(schema, start) if round.ballot_keep is None else None
-        for client, model in round.uploads(schema, self._policy, quarantined):
+        unmoved = UnmovedEntries(schema, start) if fl_round.ballot_keep is None else None
+        for client, model in fl_round.uploads(schema, self._policy, quarantined):
             file = f"client-{len(clients):06d}.safetensors"
             if unmoved is not None:
                 unmoved.add(model)
@@ -167,39 +166,39 @@ class Recorder:
                 write(file, model)
             else:
                 write_file(file, ballot_arrays(schema, start, model, keep))
-            weight = None if round.weights is None else float(round.weights[client])
+            weight = None if fl_round.weights is None else float(fl_round.weights[client])
             clients.append({"client": client_to_json(client), "file": file, "weight": weight})
             del model  # before the next one is loaded
         facts = {
-            "number": round.number,
+            "number": fl_round.number,
             "start": f"end of round {self.last_round}" if carried_on else "start.safetensors",
             "end": "end.safetensors",
             "pruned": keep,
             # Ballots do not tell; what was known when they were cast is handed on.
-            "unmoved": round.unmoved if unmoved is None else unmoved.shares(),
+            "unmoved": fl_round.unmoved if unmoved is None else unmoved.shares(),
             # JSON has no word for the others
-            "metrics": {name: value for name, value in round.metrics.items() if math.isfinite(value)},
+            "metrics": {name: value for name, value in fl_round.metrics.items() if math.isfinite(value)},
             "layers": schema.to_json(),
             "clients": clients,
             "quarantined": [
                 {"client": client_to_json(client), "reason": reason} for client, reason in quarantined.items()
             ],
         }
-        if missed := {number: why for number, why in self._missed.items() if number != round.number}:
-            facts["missed"] = [{"number": number, "reason": why} for number, why in missed.items()]
+        if missed_rounds := {number: why for number, why in self._missed_rounds.items() if number != fl_round.number}:
+            facts["missed"] = [{"number": number, "reason": why} for number, why in missed_rounds.items()]
         write_json(part / ROUND_META, facts)
         hasher.add(ROUND_META)
-        return _digest(end), hasher.link(round.number, self._linked, self.head, facts)
+        return _digest(end), hasher.link(fl_round.number, self._linked, self.head, facts)
 
     def _write_credits(self, number: int, part: Path, hasher: Hasher) -> Credits:
-        if self._kept is None or self._ledger is None:
+        if self._credit_log is None or self._ledger is None:
             return {}
         try:
-            new = self._kept.new(self._ledger.assessment())
+            new = self._credit_log.new(self._ledger.assessment())
         except FedcoastError as error:  # it may have no answer yet, and the round is worth more than its credits
             _log.warning("round %d is recorded without new credits: %s", number, error)
             new = {}
-        write_json(part / CREDITS, self._kept.to_json(new))
+        write_json(part / CREDITS, self._credit_log.to_json(new))
         hasher.add(CREDITS)
         return new
 
@@ -220,12 +219,12 @@ class Recorder:
 def _prepare(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        strangers = [
+        unknown_clients = [
             path.name for path in folder.iterdir() if path.name not in (RUN_META, ROUNDS, ".lock", f".{RUN_META}.part")
         ]
-        if strangers and not is_run(folder):
+        if unknown_clients and not is_run(folder):
             raise BadFile(
-                f"{folder} holds other files ({sorted(strangers)[0]}, …); a recording needs a folder of its own"
+                f"{folder} holds other files ({sorted(unknown_clients)[0]}, …); a recording needs a folder of its own"
             )
         (folder / ROUNDS).mkdir(exist_ok=True)
         if not is_folder(folder / ROUNDS):

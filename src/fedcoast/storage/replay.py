@@ -1,4 +1,4 @@
-"""Rounds from a folder, whoever wrote it."""
+"""Read rounds from a folder: a recorded run or plain checkpoints."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -56,11 +56,11 @@ def planted(about: Mapping[str, Any]) -> dict[Client, float] | None:
 def recorded(folder: Path, after: int | None = None, last: bool = False) -> Iterator[Round]:
     """The whole rounds of a recording, in order, also those added meanwhile; with `last`, the last one alone."""
     read_about(folder)
-    shown = -1 if after is None else after
-    while new := [place for place in round_dirs(folder) if int(place.name) > shown]:
+    newest = -1 if after is None else after
+    while new := [place for place in round_dirs(folder) if int(place.name) > newest]:
         for place in new[-1:] if last else new:
             yield _round(place)
-            shown = int(place.name)
+            newest = int(place.name)
 
 
 def recorded_numbers(folder: Path) -> list[int]:
@@ -86,7 +86,7 @@ def _round(place: Path) -> Round:
         clients = {client_from_json(entry["client"]): entry for entry in facts["clients"]}
         files = {client: _inside(place, entry["file"]) for client, entry in clients.items()}
         weights = {client: entry["weight"] for client, entry in clients.items()}
-        known = all(weight is not None for weight in weights.values())
+        all_weighted = all(weight is not None for weight in weights.values())
         start = _model(_start(place, facts["start"]), schema)
         if facts["number"] != int(place.name):
             raise BadFile(f"{place / ROUND_META} says that this is round {facts['number']!r}; it was altered")
@@ -104,7 +104,7 @@ def _round(place: Path) -> Round:
             start=start,
             local=LazyModels({client: load(file) for client, file in files.items()}),
             end=_model(_inside(place, facts["end"]), schema),
-            weights=weights if weights and known else None,
+            weights=weights if weights and all_weighted else None,
             buffers=[glob.escape(entry.name) for entry in schema.entries if not entry.trainable],
             quarantined={client_from_json(entry["client"]): entry["reason"] for entry in facts["quarantined"]},
             metrics=facts["metrics"],
@@ -115,13 +115,13 @@ def _round(place: Path) -> Round:
         raise BadFile(f"{place / ROUND_META} is not as a recorder writes it ({error!r})") from error
 
 
-def _start(place: Path, said: str) -> Path:
-    carried_on = re.fullmatch(r"end of round ([0-9]{1,18})", said)
+def _start(place: Path, start_file: str) -> Path:
+    carried_on = re.fullmatch(r"end of round ([0-9]{1,18})", start_file)
     if not carried_on:
-        return _inside(place, said)
+        return _inside(place, start_file)
     before = place.with_name(f"{int(carried_on[1]):010d}")
     if not is_folder(before):
-        raise BadFile(f"{place} goes on from the {said}, which is gone")
+        raise BadFile(f"{place} goes on from the {start_file}, which is gone")
     return before / "end.safetensors"
 
 

@@ -1,8 +1,8 @@
-"""What does not fit in memory, in files of a folder: written once, mapped afterwards, gone when no longer needed.
+"""Spill files for what does not fit in memory: written once, then mapped, deleted when no longer needed.
 
-A file is trusted only by the word of whoever wrote it in this process, or of a saved state that names it with the
-checksum of every part. So what a killed process left behind is either named by the state that is restored, or deleted
-when the folder is next used. Files that the last saved state names stay until a later state is on disk.
+A file is trusted only if this process wrote it, or if a saved state names it with the checksum of every part. Files
+of a killed process are therefore either named by the state that is restored, or deleted when the folder is next used.
+Files that the last saved state names stay until a later state is on disk.
 """
 
 import os
@@ -27,7 +27,7 @@ _ALIGNED = 64  # bytes
 
 
 class SpillDir:
-    """A folder that one assessor at a time holds. When the process ends, what no saved state names goes with it."""
+    """A folder for one assessor at a time. When the process ends, files that no saved state names are deleted."""
 
     def __init__(self, folder: str | Path) -> None:
         if not isinstance(folder, str | Path):
@@ -54,7 +54,7 @@ class SpillDir:
         return [SpillFile.opened(self, one) for one in facts]
 
     def go_on_with(self, files: "Sequence[SpillFile]") -> None:
-        """These were restored, and are all that counts from now on."""
+        """Continue with these restored files alone."""
         names = {file.name for file in files}
         for known in (self._live, self._named):
             known.clear()
@@ -86,7 +86,7 @@ class SpillDir:
         self._locked = True
 
     def _clear(self) -> None:
-        """Delete what was left behind by a process that is gone."""
+        """Delete the files of a process that has ended."""
         _remove(self.folder, {path.name for path in self.folder.iterdir()} - self._live - self._named)
         self._cleared = True
 

@@ -28,10 +28,10 @@ def write_tensors(path: Path, tensors: Mapping[str, tuple[Array, str]], facts: o
     """Write arrays with their dtypes; the file appears under its name only when it is complete and on disk."""
     if "__metadata__" in tensors:
         raise BadFile("a layer is named '__metadata__', which safetensors keeps for itself; rename it")
-    held = {}  # serialize_file is given bare pointers: these references keep the memory alive
+    mapped_arrays = {}  # serialize_file is given bare pointers: these references keep the memory alive
     for name, (array, dtype) in tensors.items():
-        held[name] = np.require(_narrowed(name, array) if dtype == "bfloat16" else array, requirements="C")
-    specs = {name: _spec(array, tensors[name][1], tensors[name][0].shape) for name, array in held.items()}
+        mapped_arrays[name] = np.require(_narrowed(name, array) if dtype == "bfloat16" else array, requirements="C")
+    specs = {name: _spec(array, tensors[name][1], tensors[name][0].shape) for name, array in mapped_arrays.items()}
     metadata = {"fedcoast": json.dumps(facts)}
     try:
         write_whole(path, lambda part: serialize_file(specs, part, metadata=metadata))
@@ -72,10 +72,10 @@ def read_tensors(path: Path, depth: int = 1, follow: bool = False) -> tuple[dict
 
 
 def open_tensors(path: Path, order: Iterable[str] = (), depth: int = 1) -> Mapping[str, Array | BFloat16]:
-    """The arrays of a file that nobody changes in entry, each read from the disk when it is used; these names first.
+    """The arrays of a file that is not being changed, each read from disk when it is used; these names first.
 
-    The file is mapped into memory, not read: whoever needs one layer of many pays for one. What is wrong with the file
-    as a whole is said now, in the words of `read_tensors`.
+    The file is mapped into memory, not read: reading one layer of many costs one layer. Errors of the file as a whole
+    are raised now, with the messages of `read_tensors`.
     """
     try:
         with open_plain(path, depth) as file:
@@ -119,22 +119,22 @@ class _MappedTensors(Mapping[str, Array | BFloat16]):
         return len(self._entries)
 
     def _file(self) -> mmap.mmap:
-        held = None if self._mapped is None else self._mapped()
-        if held is None:
+        mapping = None if self._mapped is None else self._mapped()
+        if mapping is None:
             try:
                 with open_plain(self._path, self._depth) as file:
-                    held = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                    mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             except BadFile:
                 raise
             except (OSError, ValueError) as error:
                 raise BadFile(f"{self._path} cannot be read ({error})") from error
-            self._mapped = weakref.ref(held)
-        if held.size() != self._size or len(held) != self._size:  # to read beyond the end would end the process
+            self._mapped = weakref.ref(mapping)
+        if mapping.size() != self._size or len(mapping) != self._size:  # reading beyond the end kills the process
             raise BadFile(
-                f"{self._path} has {held.size():,} bytes and had {self._size:,} when it was opened; it was cut off or"
-                " replaced meanwhile"
+                f"{self._path} has {mapping.size():,} bytes and had {self._size:,} when it was opened; it was"
+                " cut off or replaced meanwhile"
             )
-        return held
+        return mapping
 
 
 def _facts(data: bytes) -> Any:

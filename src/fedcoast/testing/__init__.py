@@ -1,4 +1,4 @@
-"""For whoever writes a method: the contract that every assessor keeps, and a small federation to try it on."""
+"""For authors of methods: the contract that every assessor keeps, and a small federation to try it on."""
 
 from fedcoast.testing.contract import CHECKS, check_assessor
 from fedcoast.testing.demands import BrokenContract

@@ -16,9 +16,9 @@ def with_round(rounds: Sequence[Round], changed: Round) -> list[Round]:
 
 
 def without_clients(fl_round: Round, clients: Collection[Client]) -> Round:
-    kept = [client for client in fl_round.local if client not in clients]
-    weights = None if fl_round.weights is None else {client: fl_round.weights[client] for client in kept}
-    return replace(fl_round, local={client: fl_round.local[client] for client in kept}, weights=weights)
+    remaining = [client for client in fl_round.local if client not in clients]
+    weights = None if fl_round.weights is None else {client: fl_round.weights[client] for client in remaining}
+    return replace(fl_round, local={client: fl_round.local[client] for client in remaining}, weights=weights)
 
 
 def with_nan(fl_round: Round, client: Client) -> Round:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedcoast.errors import BadRound, BadSetting, BadUpload, FedcoastError
+from fedcoast.errors import BadRound, BadSetting, FedcoastError
 from fedcoast.methods.assessment import Assessment
 from fedcoast.methods.base import Assessor
 from fedcoast.rounds.arrays import read
@@ -19,8 +19,6 @@ from fedcoast.testing.altered_rounds import (
     model_bytes,
     reversed_order,
     scaled,
-    with_nan,
-    with_round,
     without_clients,
 )
 from fedcoast.testing.demands import (
@@ -30,36 +28,37 @@ from fedcoast.testing.demands import (
     demand_finite,
     demand_same,
     global_random_state,
-    quiet,
     raises,
     show,
 )
 from fedcoast.testing.refusals import (
+    a_bad_upload_costs_only_its_client,
+    a_round_is_taken_whole_or_not_at_all,
     bad_settings_are_refused,
-    ballots_are_refused_by_who_needs_uploads,
+    methods_that_need_uploads_refuse_ballots,
     rounds_come_in_order,
 )
 from fedcoast.testing.toy import toy_rounds
 
 Check = Callable[[Make, Sequence[Round], Collection[str]], None]
 
-SEEDS = 6  # over how many a method that draws at random must treat equal clients alike
-CLOSE = 1e-9  # what sums in another order may differ by, relative to the largest score
+SEEDS = 6  # over which a random method must give equal clients equal scores on average
+CLOSE = 1e-9  # the difference that another order of summing may cause, relative to the largest score
 
 
 def check_assessor(make: Make, *, rounds: Iterable[Round] | None = None, needs: Collection[str] = ()) -> None:
-    """Check that what `make` makes keeps every promise of an assessor, or raise `BrokenContract`.
+    """Check that the assessors from `make` keep every promise of an assessor, or raise `BrokenContract`.
 
-    `make()` gives a new assessor each time, and takes its options by keyword: `make(bad_uploads="raise")`, and
-    `make(seed=3)` if it draws at random, which it shows by a setting "seed". `rounds` are at least four rounds of
-    at least three clients that all take part, with finite uploads; without them a small classifier with buffers and
-    weights is shown. `needs` is what `METHODS` says: "full participation" allows refusing rounds that lack somebody.
+    `make()` returns a new assessor each time, and takes its options by keyword: `make(bad_uploads="raise")`, and
+    `make(seed=3)` if it draws at random, which it declares by a setting "seed". `rounds` are at least four rounds of
+    at least three clients that all take part, with finite uploads; the default is a small classifier with buffers and
+    weights. `needs` is what `METHODS` says: "full participation" allows refusing rounds with absent clients.
 
     >>> from fedcoast import CoAst
     >>> check_assessor(CoAst)
     """
     shown = toy_rounds() if rounds is None else list(rounds)
-    if len(shown) < 4 or min(len(round.clients) for round in shown) < 3:
+    if len(shown) < 4 or min(len(fl_round.clients) for fl_round in shown) < 3:
         raise BadSetting(f"the contract is checked on four or more rounds of three or more clients; got {len(shown)}")
     for promise, check in CHECKS.items():
         try:
@@ -82,19 +81,19 @@ def is_silent_before_the_first_round(make: Make, rounds: Sequence[Round], needs:
 
 def leaves_its_inputs_alone(make: Make, rounds: Sequence[Round], needs: Collection[str]) -> None:
     assessor = make()
-    for round in map(copied, rounds):
-        before = model_bytes(round)
-        assessor.observe(round)
+    for fl_round in map(copied, rounds):
+        before = model_bytes(fl_round)
+        assessor.observe(fl_round)
         assessor.assessment()
-        demand(model_bytes(round) == before, f"round {round.number} was changed; no caller's array may be")
+        demand(model_bytes(fl_round) == before, f"round {fl_round.number} was changed; no caller's array may be")
 
 
 def keeps_copies(make: Make, rounds: Sequence[Round], needs: Collection[str]) -> None:
     """Servers reuse the memory of their models."""
     assessor = make()
-    for round in map(copied, rounds):
-        assessor.observe(round)
-        for model in (round.start, round.end, *round.local.values()):
+    for fl_round in map(copied, rounds):
+        assessor.observe(fl_round)
+        for model in (fl_round.start, fl_round.end, *fl_round.local.values()):
             for value in model.values():
                 read(value)[0][...] = 77
     demand_same(assessor.assessment(), show(make(), rounds), "the caller may reuse a round's arrays once it was shown")
@@ -103,11 +102,11 @@ def keeps_copies(make: Make, rounds: Sequence[Round], needs: Collection[str]) ->
 def arrival_order_is_irrelevant(make: Make, rounds: Sequence[Round], needs: Collection[str]) -> None:
     turned = [
         replace(
-            round,
-            local={client: reversed_order(round.local[client]) for client in reversed(list(round.local))},
-            weights=None if round.weights is None else reversed_order(round.weights),
+            fl_round,
+            local={client: reversed_order(fl_round.local[client]) for client in reversed(list(fl_round.local))},
+            weights=None if fl_round.weights is None else reversed_order(fl_round.weights),
         )
-        for round in rounds
+        for fl_round in rounds
     ]
     demand_same(show(make(), turned), show(make(), rounds), "the order in which clients arrive may change no bit")
 
@@ -117,11 +116,11 @@ def equal_clients_have_equal_scores(make: Make, rounds: Sequence[Round], needs: 
     twin = f"twin of {client}"
     doubled = [
         replace(
-            round,
-            local={**round.local, twin: round.local[client]},
-            weights=None if round.weights is None else {**round.weights, twin: round.weights[client]},
+            fl_round,
+            local={**fl_round.local, twin: fl_round.local[client]},
+            weights=None if fl_round.weights is None else {**fl_round.weights, twin: fl_round.weights[client]},
         )
-        for round in rounds
+        for fl_round in rounds
     ]
     seeds = [{"seed": seed} for seed in range(SEEDS)] if "seed" in make().settings else [{}]
     answers = [show(make(**seed), doubled) for seed in seeds]
@@ -131,7 +130,8 @@ def equal_clients_have_equal_scores(make: Make, rounds: Sequence[Round], needs: 
         allowed += 5 * float(np.std(apart)) / math.sqrt(len(apart))
     mean = float(np.mean(apart))
     demand(
-        abs(mean) <= allowed, f"two clients with the same uploads and weights must score alike; they are {mean} apart"
+        abs(mean) <= allowed,
+        f"two clients with the same uploads and weights must have equal scores; they are {mean} apart",
     )
 
 
@@ -139,12 +139,17 @@ def clients_may_leave_and_return(make: Make, rounds: Sequence[Round], needs: Col
     leaver, newcomer = rounds[0].clients[-1], rounds[0].clients[-2]
     away = {rounds[place].number for place in range(1, len(rounds) - 1)}
     partial = [
-        without_clients(round, {leaver} if round.number in away else {newcomer} if round is rounds[0] else set())
-        for round in rounds
+        without_clients(
+            fl_round, {leaver} if fl_round.number in away else {newcomer} if fl_round is rounds[0] else set()
+        )
+        for fl_round in rounds
     ]
     if "full participation" in needs:
         assessor = make()
-        demand(raises(BadRound, lambda: show(assessor, partial)), "who needs everybody refuses with a BadRound")
+        demand(
+            raises(BadRound, lambda: show(assessor, partial)),
+            "a method that needs full participation refuses other rounds with a BadRound",
+        )
         return
     answer = show(make(), partial)
     demand_finite(answer)
@@ -152,7 +157,7 @@ def clients_may_leave_and_return(make: Make, rounds: Sequence[Round], needs: Col
     if make().credits_absent:
         return
     absent = [number for number, of in answer.credits.items() if number in away and leaver in of]
-    demand(not absent, f"who does not answer gets no credit; {leaver!r} was absent in round {absent}")
+    demand(not absent, f"an absent client gets no credit; {leaver!r} was absent in round {absent}")
     present = len(rounds) - len(away)
     demand(
         answer.rounds_scored[leaver] <= present,
@@ -160,7 +165,7 @@ def clients_may_leave_and_return(make: Make, rounds: Sequence[Round], needs: Col
     )
 
 
-def goes_on_after_a_restart(make: Make, rounds: Sequence[Round], needs: Collection[str]) -> None:
+def continues_after_a_restart(make: Make, rounds: Sequence[Round], needs: Collection[str]) -> None:
     whole = show(make(), rounds)
     with tempfile.TemporaryDirectory() as folder:
         for cut in (0, len(rounds) // 2):
@@ -168,9 +173,13 @@ def goes_on_after_a_restart(make: Make, rounds: Sequence[Round], needs: Collecti
             so_far = show(before, rounds[:cut])
             before.save(Path(folder) / "state")
             after.restore(Path(folder) / "state")
-            demand_same(after.assessment(), so_far, f"restored after {cut} rounds, it must answer as it did when saved")
             demand_same(
-                show(after, rounds[cut:]), whole, f"restored after {cut} rounds, it must go on as if never stopped"
+                after.assessment(),
+                so_far,
+                f"restored after {cut} rounds, it must give the answer that it gave when saved",
+            )
+            demand_same(
+                show(after, rounds[cut:]), whole, f"restored after {cut} rounds, it must continue as if never stopped"
             )
 
 
@@ -181,8 +190,8 @@ def state_is_bounded(make: Make, rounds: Sequence[Round], needs: Collection[str]
     sizes = []
     step = rounds[-1].number - rounds[0].number + 1
     for turn in range(3):
-        for round in rounds:
-            assessor.observe(replace(round, number=round.number + turn * step))
+        for fl_round in rounds:
+            assessor.observe(replace(fl_round, number=fl_round.number + turn * step))
         facts, arrays = assessor._state()
         sizes.append((sum(array.nbytes for array in arrays.values()), len(json.dumps(facts))))
     (arrays_then, facts_then), (arrays_now, facts_now) = sizes[1:]
@@ -211,18 +220,19 @@ def answers_are_finite(make: Make, rounds: Sequence[Round], needs: Collection[st
     cases = {
         "ordinary rounds": list(rounds),
         "rounds in which nobody moves": [
-            replace(round, local=dict.fromkeys(round.local, round.start), end=round.start) for round in rounds
+            replace(fl_round, local=dict.fromkeys(fl_round.local, fl_round.start), end=fl_round.start)
+            for fl_round in rounds
         ],
         "a client that is far off": [
-            replace(round, local={**round.local, everyone[0]: scaled(round.local[everyone[0]], 1e15)})
-            for round in rounds
+            replace(fl_round, local={**fl_round.local, everyone[0]: scaled(fl_round.local[everyone[0]], 1e15)})
+            for fl_round in rounds
         ],
     }
     if "full participation" not in needs:
-        cases["one client alone"] = [without_clients(round, set(everyone[1:])) for round in rounds]
+        cases["one client alone"] = [without_clients(fl_round, set(everyone[1:])) for fl_round in rounds]
     if first.weights is not None:
         cases["a client that weighs nothing"] = [
-            replace(round, weights={**(round.weights or {}), everyone[0]: 0}) for round in rounds
+            replace(fl_round, weights={**(fl_round.weights or {}), everyone[0]: 0}) for fl_round in rounds
         ]
     for case, shown in cases.items():
         try:
@@ -232,40 +242,10 @@ def answers_are_finite(make: Make, rounds: Sequence[Round], needs: Collection[st
         demand_finite(answer, f"{case}: ")
 
 
-def a_bad_upload_costs_only_its_client(make: Make, rounds: Sequence[Round], needs: Collection[str]) -> None:
-    client, bad = rounds[0].clients[0], rounds[1]
-    if "full participation" in needs:
-        return
-    with quiet():
-        answer = show(make(), with_round(rounds, with_nan(bad, client)))
-    absent = show(make(), with_round(rounds, without_clients(bad, {client})))
-    demand(client in answer.quarantined.get(bad.number, {}), f"{client!r} sent NaN and must be among the quarantined")
-    earned = client in answer.credits.get(bad.number, {})
-    demand(not earned or make().credits_absent, "a bad upload earns no credit")
-    same = (answer.scores, answer.credits, answer.rounds_scored) == (
-        absent.scores,
-        absent.credits,
-        absent.rounds_scored,
-    )
-    demand(same, f"a bad upload must count as if its client were absent; got {answer.credits}, want {absent.credits}")
-
-
-def a_round_is_taken_whole_or_not_at_all(make: Make, rounds: Sequence[Round], needs: Collection[str]) -> None:
-    assessor, spoiled = make(bad_uploads="raise"), with_nan(rounds[1], rounds[1].clients[-1])
-    assessor.observe(rounds[0])
-    demand(raises(BadUpload, lambda: assessor.observe(spoiled)), 'bad_uploads="raise" must raise a BadUpload')
-    for round in rounds[1:]:
-        assessor.observe(round)
-    whole = show(make(bad_uploads="raise"), rounds)
-    demand_same(
-        assessor.assessment(), whole, "a round that raised must leave nothing behind when it is shown again, mended"
-    )
-
-
 def asking_changes_nothing(make: Make, rounds: Sequence[Round], needs: Collection[str]) -> None:
     assessor = make()
-    for round in rounds:
-        assessor.observe(round)
+    for fl_round in rounds:
+        assessor.observe(fl_round)
         demand_same(assessor.assessment(), assessor.assessment(), "asked twice, it must answer the same")
     demand_same(assessor.assessment(), show(make(), rounds), "being asked after every round must not change the answer")
 
@@ -279,7 +259,7 @@ CHECKS: dict[str, Check] = {
         arrival_order_is_irrelevant,
         equal_clients_have_equal_scores,
         clients_may_leave_and_return,
-        goes_on_after_a_restart,
+        continues_after_a_restart,
         state_is_bounded,
         same_seed_same_scores,
         answers_are_finite,
@@ -287,7 +267,7 @@ CHECKS: dict[str, Check] = {
         a_round_is_taken_whole_or_not_at_all,
         asking_changes_nothing,
         rounds_come_in_order,
-        ballots_are_refused_by_who_needs_uploads,
+        methods_that_need_uploads_refuse_ballots,
         bad_settings_are_refused,
     )
 }

@@ -116,14 +116,14 @@ def test_the_bytes_really_sent_are_reported_and_about_a_sixteenth():
         node.mods = (lambda m, c, n, mod=mod: sent.append(mod(m, c, n)) or sent[-1],)
         node.train = train_
     result, _ = train(grid, model, rounds=1, keep=0.1)
-    told = result.train_metrics_clientapp[1]
+    metrics = result.train_metrics_clientapp[1]
     on_the_wire = sum(message_bytes(reply) for reply in sent)
     assert len(sent) == 4
-    assert told["fedcoast/upload-bytes"] == pytest.approx(on_the_wire, rel=0.01)
-    assert 15.5 < told["fedcoast/upload-bytes-whole"] / told["fedcoast/upload-bytes"] < 16.1
+    assert metrics["fedcoast/upload-bytes"] == pytest.approx(on_the_wire, rel=0.01)
+    assert 15.5 < metrics["fedcoast/upload-bytes-whole"] / metrics["fedcoast/upload-bytes"] < 16.1
     whole, _ = train(federation(), model, rounds=1, keep=0.1)
-    told = whole.train_metrics_clientapp[1]
-    assert told["fedcoast/upload-bytes"] == pytest.approx(told["fedcoast/upload-bytes-whole"], rel=0.001)
+    metrics = whole.train_metrics_clientapp[1]
+    assert metrics["fedcoast/upload-bytes"] == pytest.approx(metrics["fedcoast/upload-bytes-whole"], rel=0.001)
 
 
 def test_a_server_that_did_not_ask_for_votes_gets_models():
@@ -340,9 +340,9 @@ def test_votes_are_recorded_and_replayed_as_votes(tmp_path):
             voting(federation()), record(small_model()), num_rounds=4
         )
     again = CoAst(keep=KEEP, horizon=1)
-    for round in replay(tmp_path / "run"):
-        assert round.ballot_keep == KEEP
-        again.observe(round)
+    for fl_round in replay(tmp_path / "run"):
+        assert fl_round.ballot_keep == KEEP
+        again.observe(fl_round)
     assert again.assessment().scores == coast.assessment().scores
 
 
@@ -350,8 +350,8 @@ class Probe:
     def __init__(self):
         self.rounds = []
 
-    def observe(self, round, /):
-        self.rounds.append(round)
+    def observe(self, fl_round, /):
+        self.rounds.append(fl_round)
 
 
 def saying(keep):
@@ -376,9 +376,9 @@ def test_votes_that_nobody_asked_for_are_the_model_that_the_strategy_takes_them_
     Observed(FedAvg(), alone).start(federation(), record(small_model()), num_rounds=4)
     assert strategy.unobserved == {}
     assert coast.assessment() == alone.assessment()
-    for round in replay(tmp_path / "run"):
-        assert round.ballot_keep is None
-        assert len(round.local) == 4
+    for fl_round in replay(tmp_path / "run"):
+        assert fl_round.ballot_keep is None
+        assert len(fl_round.local) == 4
 
 
 def test_packed_votes_that_nobody_asked_for_cost_their_client_alone():
@@ -408,24 +408,24 @@ def test_votes_of_another_share_than_requested_cost_their_client_alone(upload, h
         strategy.start(grid, record(small_model()), num_rounds=2)
         unobserved = strategy.unobserved
     else:
-        TernaryFedAvg(keep=KEEP).start(tap := watch(grid, coast, probe), record(small_model()), num_rounds=2)
-        unobserved = tap.unobserved
+        TernaryFedAvg(keep=KEEP).start(observed_grid := watch(grid, coast, probe), record(small_model()), num_rounds=2)
+        unobserved = observed_grid.unobserved
     assert unobserved == {}
-    assert [round.ballot_keep for round in probe.rounds] == [None if upload is federation else KEEP] * 2
+    assert [fl_round.ballot_keep for fl_round in probe.rounds] == [None if upload is federation else KEEP] * 2
     assert list(coast.assessment().quarantined[1]) == ["partition-0"]
     assert "votes of keep=0.3 were requested; got keep=0.2" in coast.assessment().quarantined[1]["partition-0"]
 
 
 def test_a_server_that_requests_different_shares_is_reported():
     grid, probe = voting(federation()), Probe()
-    tap = watch(grid, probe)
+    observed_grid = watch(grid, probe)
     for place, node in enumerate(grid.nodes):
         config = {"fedcoast-keep": 0.1 * (1 + place), "fedcoast-step": 0.02, "fedcoast-buffers": []}
-        tap.push_messages([ask(node, record(small_model()), config=config)])
-    tap.pull_messages([f"message-{place}" for place in range(4)])
-    tap.finish(record(small_model()))
+        observed_grid.push_messages([ask(node, record(small_model()), config=config)])
+    observed_grid.pull_messages([f"message-{place}" for place in range(4)])
+    observed_grid.finish(record(small_model()))
     assert probe.rounds == []
-    assert "the server requested votes of different shares (0.1, 0.2, " in tap.unobserved[1]["everyone"]
+    assert "the server requested votes of different shares (0.1, 0.2, " in observed_grid.unobserved[1]["everyone"]
 
 
 def test_nobody_usable_keeps_the_old_model():

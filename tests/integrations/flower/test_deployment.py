@@ -82,18 +82,18 @@ def test_training_is_the_same_array_for_array(outcome):
 
 
 def test_scores_are_those_of_a_replay_of_the_recording(outcome):
-    said = Assessment.from_json((outcome / "observed" / "assessment.json").read_text())
+    recorded = Assessment.from_json((outcome / "observed" / "assessment.json").read_text())
     again = CoAst(horizon=2)
-    for round in replay(outcome / "observed" / "run"):
-        again.observe(round)
-    assert again.assessment() == said
-    assert any(said.scores.values())
+    for fl_round in replay(outcome / "observed" / "run"):
+        again.observe(fl_round)
+    assert again.assessment() == recorded
+    assert any(recorded.scores.values())
 
 
 def test_the_restarted_node_is_one_client_and_the_failing_one_was_absent(outcome):
     rounds = list(replay(outcome / "observed" / "run"))
     everyone = ("partition-0", "partition-1", "partition-2")
-    assert [round.clients for round in rounds] == [
+    assert [fl_round.clients for fl_round in rounds] == [
         everyone,
         ("partition-0", "partition-2"),  # partition 1 fails in every even round
         everyone,
@@ -101,14 +101,14 @@ def test_the_restarted_node_is_one_client_and_the_failing_one_was_absent(outcome
         everyone,
         ("partition-0", "partition-2"),
     ]
-    assert all(not round.quarantined for round in rounds)
+    assert all(not fl_round.quarantined for fl_round in rounds)
     metrics = json.loads((outcome / "observed" / "metrics.json").read_text())
     assert [metrics[str(n)]["fedcoast/absent"] for n in range(1, ROUNDS + 1)] == [0, 1, 0, 1, 0, 1]
     assert all(metrics[str(n)]["fedcoast/observed"] == 1 for n in range(1, ROUNDS + 1))
 
 
 def test_the_recording_is_what_the_server_had(outcome):
-    held = list(models(outcome / "observed"))
-    for round in replay(outcome / "observed" / "run"):
-        for name, array in held[round.number].items():
-            np.testing.assert_array_equal(round.end[name], array)
+    content = list(models(outcome / "observed"))
+    for fl_round in replay(outcome / "observed" / "run"):
+        for name, array in content[fl_round.number].items():
+            np.testing.assert_array_equal(fl_round.end[name], array)

@@ -117,8 +117,8 @@ def test_the_scores_are_those_of_the_facts(name, how):
         models, _ = train(name, strategy := Observed(STRATEGIES[name](), coast), grid)
         unobserved = strategy.unobserved
     else:
-        models, _ = train(name, STRATEGIES[name](), tap := watch(grid, coast))
-        unobserved = tap.unobserved
+        models, _ = train(name, STRATEGIES[name](), observed_grid := watch(grid, coast))
+        unobserved = observed_grid.unobserved
     assert unobserved == {}
     answer = coast.assessment()
     assert answer.scores == scores_by_hand(grid, models).scores

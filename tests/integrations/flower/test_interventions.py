@@ -14,8 +14,8 @@ class Probe:
     def __init__(self):
         self.rounds = []
 
-    def observe(self, round, /):
-        self.rounds.append(round)
+    def observe(self, fl_round, /):
+        self.rounds.append(fl_round)
 
 
 def run(intervene=None, rounds=4):
@@ -70,7 +70,7 @@ def test_the_hook_is_shown_the_assessments_so_far():
 def test_drop_negative_waits_and_then_leaves_out_who_hurts():
     _, probe, coast, _ = run(drop_negative(after=3), rounds=5)
     assert coast.assessment().scores["partition-3"] < 0
-    assert [round.weights["partition-3"] for round in probe.rounds] == [10, 10, 0, 0, 0]
+    assert [fl_round.weights["partition-3"] for fl_round in probe.rounds] == [10, 10, 0, 0, 0]
 
 
 def test_a_method_that_cannot_answer_yet_is_not_shown_and_the_others_are_acted_on():
@@ -90,7 +90,7 @@ def test_a_method_that_cannot_answer_yet_is_not_shown_and_the_others_are_acted_o
     )
     strategy.start(federation(), record(small_model()), num_rounds=2)
     assert shown == [["coast"], ["coast"]]
-    assert [round.weights["partition-3"] for round in probe.rounds] == [0, 0]
+    assert [fl_round.weights["partition-3"] for fl_round in probe.rounds] == [0, 0]
 
 
 @pytest.mark.parametrize(

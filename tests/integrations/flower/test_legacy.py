@@ -30,8 +30,8 @@ class Probe:
     def __init__(self):
         self.rounds = []
 
-    def observe(self, round, /):
-        self.rounds.append(round)
+    def observe(self, fl_round, /):
+        self.rounds.append(fl_round)
 
 
 def fitted(model, examples=10, **metrics):

@@ -33,12 +33,12 @@ class Probe:
     def __init__(self):
         self.rounds = []
 
-    def observe(self, round, /):
-        self.rounds.append(round)
+    def observe(self, fl_round, /):
+        self.rounds.append(fl_round)
 
 
 class Broken:
-    def observe(self, round, /):
+    def observe(self, fl_round, /):
         raise ZeroDivisionError("a bug in the user's probe")
 
 
@@ -85,7 +85,7 @@ def test_errors_and_time_outs_are_absent_and_counted():
     grid.nodes[ROME].train = lambda model, number: None if number == 3 else drifting(3)(model, number)
     probe, coast = Probe(), CoAst(horizon=1)
     _, result = run(probe, coast, grid=grid, rounds=5)
-    assert [len(round.clients) for round in probe.rounds] == [4, 3, 3, 3, 4]
+    assert [len(fl_round.clients) for fl_round in probe.rounds] == [4, 3, 3, 3, 4]
     assert [result.train_metrics_clientapp[n]["fedcoast/absent"] for n in range(1, 6)] == [0, 1, 1, 1, 0]
     assert coast.assessment().rounds_scored == {"partition-0": 4, "partition-1": 2, "partition-2": 3, "partition-3": 4}
     assert not coast.assessment().quarantined
@@ -97,7 +97,7 @@ def test_when_nobody_answers_the_round_is_not_observed_and_training_goes_on():
 
     probe = Probe()
     strategy, result = run(probe, grid=HandmadeGrid({1: Node(silent_in_two), 2: Node(silent_in_two)}), rounds=3)
-    assert [round.number for round in probe.rounds] == [1, 3]
+    assert [fl_round.number for fl_round in probe.rounds] == [1, 3]
     assert result.train_metrics_clientapp[2]["fedcoast/observed"] == 0
     assert strategy.unobserved == {}
 
@@ -109,30 +109,30 @@ def test_a_strategy_that_keeps_the_old_model_ends_the_round_where_it_began():
 
     probe = Probe()
     run(probe, strategy=Refuses(), rounds=2)
-    for round in probe.rounds:
-        np.testing.assert_array_equal(round.end["fc.bias"], small_model()["fc.bias"])
+    for fl_round in probe.rounds:
+        np.testing.assert_array_equal(fl_round.end["fc.bias"], small_model()["fc.bias"])
 
 
 def test_scores_are_in_the_metrics_of_every_round_and_in_the_result_and_survive_json():
     coast = CoAst(keep=0.3, horizon=2)
     _, result = run(coast, rounds=5)
-    told = result.train_metrics_clientapp
-    assert [told[n]["fedcoast/coast/pending"] for n in range(1, 6)] == [[1], [1, 2], [2, 3], [3, 4], [4, 5]]
-    assert told[1]["fedcoast/coast/score/partition-3"] == 0
-    assert told[1]["fedcoast/coast/rounds/partition-3"] == 0
+    metrics = result.train_metrics_clientapp
+    assert [metrics[n]["fedcoast/coast/pending"] for n in range(1, 6)] == [[1], [1, 2], [2, 3], [3, 4], [4, 5]]
+    assert metrics[1]["fedcoast/coast/score/partition-3"] == 0
+    assert metrics[1]["fedcoast/coast/rounds/partition-3"] == 0
     final = coast.assessment()
     for client in final.clients:
-        assert told[5][f"fedcoast/coast/score/{client}"] == final.scores[client]
-        assert told[5][f"fedcoast/coast/rounds/{client}"] == 3
-    assert json.loads(json.dumps(dict(told[5]), allow_nan=False)) == dict(told[5])
-    assert json.loads(json.dumps(dict(told[5])))["fedcoast/observed"] == 1
+        assert metrics[5][f"fedcoast/coast/score/{client}"] == final.scores[client]
+        assert metrics[5][f"fedcoast/coast/rounds/{client}"] == 3
+    assert json.loads(json.dumps(dict(metrics[5]), allow_nan=False)) == dict(metrics[5])
+    assert json.loads(json.dumps(dict(metrics[5])))["fedcoast/observed"] == 1
 
 
 def test_two_assessors_of_one_method_are_told_apart():
     _, result = run(CoAst(keep=0.1, horizon=1), CoAst(keep=0.5, horizon=1), rounds=3)
-    told = result.train_metrics_clientapp[3]
-    assert "fedcoast/coast/score/partition-0" in told
-    assert "fedcoast/coast#2/score/partition-0" in told
+    metrics = result.train_metrics_clientapp[3]
+    assert "fedcoast/coast/score/partition-0" in metrics
+    assert "fedcoast/coast#2/score/partition-0" in metrics
 
 
 def test_a_method_that_cannot_answer_yet_costs_the_others_nothing_and_is_told_once(caplog):
@@ -145,12 +145,12 @@ def test_a_method_that_cannot_answer_yet_costs_the_others_nothing_and_is_told_on
     grid = federation()  # of which two are together in round 4 only
     grid.nodes[OSLO].train, grid.nodes[ROME].train = answers_in(1, 3, 4), answers_in(2, 4)
     _, result = run(CoAst(horizon=1), ComFedSV(utility), grid=grid)
-    told = result.train_metrics_clientapp
+    metrics = result.train_metrics_clientapp
     for number in range(1, 5):
-        assert "fedcoast/coast/score/partition-0" in told[number]
-    assert ["fedcoast/comfedsv/score/partition-0" in told[n] for n in range(1, 5)] == [True, False, False, True]
-    assert told[3]["fedcoast/observed"] == 1
-    assert caplog.text.count("comfedsv has no answer: not everyone was heard") == 1
+        assert "fedcoast/coast/score/partition-0" in metrics[number]
+    assert ["fedcoast/comfedsv/score/partition-0" in metrics[n] for n in range(1, 5)] == [True, False, False, True]
+    assert metrics[3]["fedcoast/observed"] == 1
+    assert caplog.text.count("comfedsv has no answer: ComFedSV needs a round") == 1
 
 
 def test_an_answer_that_cannot_be_told_costs_the_others_nothing():
@@ -288,8 +288,12 @@ def test_who_answered_was_absent_or_was_left_out_is_told():
     grid.nodes[OSLO].metadata["partition-id"] = 0  # a double
     grid.nodes[ROME].train = lambda model, number: None
     _, result = run(CoAst(), grid=grid, rounds=1)
-    told = result.train_metrics_clientapp[1]
-    assert (told["fedcoast/answered"], told["fedcoast/absent"], told["fedcoast/coast/quarantined"]) == (3, 1, 1)
+    metrics = result.train_metrics_clientapp[1]
+    assert (metrics["fedcoast/answered"], metrics["fedcoast/absent"], metrics["fedcoast/coast/quarantined"]) == (
+        3,
+        1,
+        1,
+    )
 
 
 def test_aggregation_without_configuration_is_said_and_does_not_stop():
@@ -322,8 +326,8 @@ def test_a_recording_replays_to_the_same_scores(tmp_path):
     with Recorder(tmp_path / "run") as recorder:
         run(coast, recorder, rounds=4)
     again = CoAst(horizon=1)
-    for round in replay(tmp_path / "run"):
-        again.observe(round)
+    for fl_round in replay(tmp_path / "run"):
+        again.observe(fl_round)
     assert again.assessment() == coast.assessment()
 
 

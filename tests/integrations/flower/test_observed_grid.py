@@ -14,8 +14,8 @@ class Probe:
     def __init__(self):
         self.rounds = []
 
-    def observe(self, round, /):
-        self.rounds.append(round)
+    def observe(self, fl_round, /):
+        self.rounds.append(fl_round)
 
 
 def by_the_wrapper(rounds=4):
@@ -37,13 +37,13 @@ def test_with_an_evaluation_every_round_is_seen():
 
 def test_without_evaluation_the_last_round_waits_for_its_end():
     coast = CoAst(horizon=1)
-    tap = watch(federation(), coast)
-    result = FedAvg(fraction_evaluate=0.0).start(tap, record(small_model()), num_rounds=4)
+    observed_grid = watch(federation(), coast)
+    result = FedAvg(fraction_evaluate=0.0).start(observed_grid, record(small_model()), num_rounds=4)
     assert coast.last_round == 3
-    told = tap.finish(result.arrays)
+    metrics = observed_grid.finish(result.arrays)
     assert coast.assessment() == by_the_wrapper()
-    assert told["fedcoast/coast/score/partition-0"] == coast.assessment().scores["partition-0"]
-    assert tap.finish(result.arrays) == {}
+    assert metrics["fedcoast/coast/score/partition-0"] == coast.assessment().scores["partition-0"]
+    assert observed_grid.finish(result.arrays) == {}
 
 
 def test_a_loop_of_ones_own_is_watched_too():
@@ -56,7 +56,7 @@ def test_a_loop_of_ones_own_is_watched_too():
         )
         arrays = mean_of(replies)
     grid.finish(arrays)
-    assert [round.number for round in probe.rounds] == [1, 2, 3]
+    assert [fl_round.number for fl_round in probe.rounds] == [1, 2, 3]
     np.testing.assert_array_equal(probe.rounds[2].end["fc.bias"], arrays["fc.bias"].numpy())
     np.testing.assert_array_equal(probe.rounds[1].start["fc.bias"], probe.rounds[0].end["fc.bias"])
     assert probe.rounds[0].weights["partition-0"] == 30
@@ -71,7 +71,7 @@ def test_messages_pushed_one_by_one_and_pulled_later_are_one_round():
         replies = [reply for one in ids for reply in grid.pull_messages([one])]
         arrays = mean_of(replies)
     grid.finish(arrays)
-    assert [(round.number, len(round.clients)) for round in probe.rounds] == [(1, 4), (2, 4)]
+    assert [(fl_round.number, len(fl_round.clients)) for fl_round in probe.rounds] == [(1, 4), (2, 4)]
     np.testing.assert_array_equal(probe.rounds[1].end["fc.bias"], arrays["fc.bias"].numpy())
 
 
@@ -86,7 +86,7 @@ def test_a_reply_that_comes_after_its_round_is_in_no_other():
         list(grid.pull_messages(late))
         late = ids[3:]
     grid.finish(arrays)
-    assert [len(round.clients) for round in probe.rounds] == [3, 3]
+    assert [len(fl_round.clients) for fl_round in probe.rounds] == [3, 3]
     assert grid.unobserved == {}
 
 
@@ -119,9 +119,9 @@ def test_a_client_that_is_asked_again_after_a_failure_is_in_the_same_round(confi
     grid, arrays = watch(HandmadeGrid(nodes), probe), record(small_model())
     replies = list(grid.send_and_receive([ask(node, arrays, config={"server-round": 1}) for node in (1, 2, 3, 4)]))
     replies += grid.send_and_receive([ask(node, arrays, config=config) for node in (3, 4)])
-    told = grid.finish(mean_of(replies))
-    assert [round.clients for round in probe.rounds] == [("node-1", "node-2", "node-3")]
-    assert (told["fedcoast/answered"], told["fedcoast/absent"]) == (3, 1)
+    metrics = grid.finish(mean_of(replies))
+    assert [fl_round.clients for fl_round in probe.rounds] == [("node-1", "node-2", "node-3")]
+    assert (metrics["fedcoast/answered"], metrics["fedcoast/absent"]) == (3, 1)
     np.testing.assert_array_equal(probe.rounds[0].end["fc.bias"], mean_of(replies)["fc.bias"].numpy())
 
 
@@ -129,10 +129,13 @@ def test_the_same_model_for_others_is_the_next_round_if_the_server_says_so():
     probe = Probe()
     grid, arrays = watch(federation(), probe), record(small_model())
     one, two, three, four = grid.get_node_ids()
-    for number, asked in ((1, (one, two)), (2, (three, four))):
-        list(grid.send_and_receive([ask(node, arrays, config={"server-round": number}) for node in asked]))
+    for number, nodes in ((1, (one, two)), (2, (three, four))):
+        list(grid.send_and_receive([ask(node, arrays, config={"server-round": number}) for node in nodes]))
     grid.finish(arrays)
-    assert [round.clients for round in probe.rounds] == [("partition-0", "partition-1"), ("partition-2", "partition-3")]
+    assert [fl_round.clients for fl_round in probe.rounds] == [
+        ("partition-0", "partition-1"),
+        ("partition-2", "partition-3"),
+    ]
 
 
 def test_a_round_nobody_answered_is_no_round():
@@ -161,7 +164,7 @@ def test_named_train_actions_are_training_and_queries_are_not():
     list(grid.send_and_receive([Message(RecordDict({"config": ConfigRecord({"q": 1})}), n, "query") for n in nodes]))
     list(grid.send_and_receive([ask(node, arrays, "train.local") for node in nodes]))
     grid.finish(arrays)
-    assert [round.number for round in probe.rounds] == [1]
+    assert [fl_round.number for fl_round in probe.rounds] == [1]
 
 
 def test_clients_that_were_sent_different_models_cannot_be_compared():
@@ -191,14 +194,14 @@ def test_secure_aggregation_is_refused_with_the_reason_and_goes_on(caplog):
 
 def test_an_observer_that_raises_does_not_stop_the_loop():
     class Broken:
-        def observe(self, round, /):
+        def observe(self, fl_round, /):
             raise ZeroDivisionError("a bug")
 
-    tap = watch(federation(), Broken())
-    result = FedAvg().start(tap, record(small_model()), num_rounds=2)
+    observed_grid = watch(federation(), Broken())
+    result = FedAvg().start(observed_grid, record(small_model()), num_rounds=2)
     plain = FedAvg().start(federation(), record(small_model()), num_rounds=2)
     assert result.arrays == plain.arrays
-    assert tap.unobserved == {1: {"broken": "a bug"}, 2: {"broken": "a bug"}}
+    assert observed_grid.unobserved == {1: {"broken": "a bug"}, 2: {"broken": "a bug"}}
 
 
 def test_the_weight_may_have_another_name():
@@ -207,23 +210,23 @@ def test_the_weight_may_have_another_name():
         node.metadata |= {"steps": place + 1}
     probe = Probe()
     FedAvg(fraction_evaluate=0.0, weighted_by_key="steps").start(
-        tap := watch(grid, probe, weighted_by="steps"), record(small_model()), num_rounds=1
+        observed_grid := watch(grid, probe, weighted_by="steps"), record(small_model()), num_rounds=1
     )
-    tap.finish()
+    observed_grid.finish()
     assert probe.rounds[0].weights == {f"partition-{i}": i + 1 for i in range(4)}
 
 
 def test_a_tap_is_the_grid_for_everything_else():
     grid = federation()
-    tap = watch(grid, Probe())
-    tap.set_run("the run")
-    assert tap.run == "the run"
-    assert list(tap.get_node_ids()) == list(grid.nodes)
-    assert [node.node_id for node in tap.get_nodes()] == list(grid.nodes)
-    assert tap.create_message(RecordDict(), "query", 5, "group").metadata.dst_node_id == 5
-    assert tap.log is grid.log
+    observed_grid = watch(grid, Probe())
+    observed_grid.set_run("the run")
+    assert observed_grid.run == "the run"
+    assert list(observed_grid.get_node_ids()) == list(grid.nodes)
+    assert [node.node_id for node in observed_grid.get_nodes()] == list(grid.nodes)
+    assert observed_grid.create_message(RecordDict(), "query", 5, "group").metadata.dst_node_id == 5
+    assert observed_grid.log is grid.log
     with pytest.raises(AttributeError):
-        _ = tap.nonsense
+        _ = observed_grid.nonsense
 
 
 def test_only_a_model_of_the_same_layers_ends_a_round():

@@ -177,10 +177,10 @@ def test_a_fortran_array_and_a_scalar_are_read_as_they_are():
 
 def test_layers_are_the_bytes_themselves():
     arrays = record(small_model())
-    held = layers_of(arrays)
-    assert held["fc.bias"] is arrays["fc.bias"].data
+    layers = layers_of(arrays)
+    assert layers["fc.bias"] is arrays["fc.bias"].data
     arrays.pop("fc.bias")
-    np.testing.assert_array_equal(view(held["fc.bias"]), small_model()["fc.bias"])
+    np.testing.assert_array_equal(view(layers["fc.bias"]), small_model()["fc.bias"])
 
 
 def test_a_message_without_content_is_no_reply():

@@ -21,18 +21,18 @@ ROUNDS = federation(seed=3, rounds=9, clients=("ann", "bob", "cid", 7))
 
 def record(folder, rounds, **settings):
     with Recorder(folder, **settings) as recorder:
-        for round in rounds:
-            recorder.observe(round)
+        for fl_round in rounds:
+            recorder.observe(fl_round)
     return folder
 
 
 def checkpoints(folder, rounds):
-    for round in rounds:
-        place = folder / f"round-{round.number}"
+    for fl_round in rounds:
+        place = folder / f"round-{fl_round.number}"
         (place / "clients").mkdir(parents=True)
-        np.savez(place / "start.npz", **round.start)
-        np.savez(place / "end.npz", **round.end)
-        for client, model in round.local.items():
+        np.savez(place / "start.npz", **fl_round.start)
+        np.savez(place / "end.npz", **fl_round.end)
+        for client, model in fl_round.local.items():
             np.savez(place / "clients" / f"{client}.npz", **model)
     return folder
 
@@ -88,7 +88,7 @@ def test_a_client_bad_in_one_layer_is_out_of_the_round_in_all(tmp_path, drift, l
 
 @pytest.mark.parametrize("pieces", [1, 4, 30])
 def test_a_client_bad_in_a_buffer_is_out_for_the_reason_that_one_machine_meets_first(tmp_path, pieces):
-    run = record(tmp_path / "run", [replace(round, buffers=["hidden.bias", "head.bias"]) for round in ROUNDS])
+    run = record(tmp_path / "run", [replace(fl_round, buffers=["hidden.bias", "head.bias"]) for fl_round in ROUNDS])
     for layer in ("head.bias", "hidden.bias", "head.weight"):
         spoil(run, 4, 2, not_finite(layer))
     spoil(run, 5, 1, not_finite("head.bias"))
@@ -122,8 +122,8 @@ def test_a_quarantine_that_comes_to_light_is_logged_once(tmp_path, caplog):
     spoil(run, 4, 2, not_finite("hidden.bias"))
     with caplog.at_level(logging.WARNING, "fedcoast"):
         assess_in_shards(run, CoAst(), 4, lambda tasks: map(quietly, enumerate(tasks)))
-    (said,) = [record.message for record in caplog.records]
-    assert said.startswith("quarantined for this round: client 'bob': round 4, layer 'hidden.bias' must be finite")
+    (message,) = [record.message for record in caplog.records]
+    assert message.startswith("quarantined for this round: client 'bob': round 4, layer 'hidden.bias' must be finite")
 
 
 def quietly(numbered):

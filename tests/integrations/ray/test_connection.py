@@ -119,11 +119,11 @@ def listening(pid):
             _, local, _, state, *_, inode = row.split()[:10]
             if state == "0A":
                 sockets[f"socket:[{inode}]"] = address_of(local.partition(":")[0])
-    held = set()
+    ports = set()
     for process in Path("/proc").glob("[0-9]*"):
         if pid in (int(process.name), *ancestors(int(process.name))):
-            held.update(targets(process / "fd"))
-    return [sockets[name] for name in held & sockets.keys()]
+            ports.update(targets(process / "fd"))
+    return [sockets[name] for name in ports & sockets.keys()]
 
 
 def address_of(text):

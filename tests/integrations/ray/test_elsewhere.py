@@ -47,8 +47,8 @@ class ByHand:
 @pytest.fixture
 def run(tmp_path):
     with Recorder(tmp_path / "run") as recorder:
-        for round in federation(seed=2, rounds=5):
-            recorder.observe(round)
+        for fl_round in federation(seed=2, rounds=5):
+            recorder.observe(fl_round)
     return tmp_path / "run"
 
 

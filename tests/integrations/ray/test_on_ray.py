@@ -25,8 +25,8 @@ def run(tmp_path_factory):
     """Nine rounds, and two uploads that went bad after they were recorded, each in another layer."""
     folder = tmp_path_factory.mktemp("cluster") / "run"
     with Recorder(folder) as recorder:
-        for round in federation(seed=1, rounds=9, layers=LAYERS, clients=("ann", "bob", "cid", 7)):
-            recorder.observe(round)
+        for fl_round in federation(seed=1, rounds=9, layers=LAYERS, clients=("ann", "bob", "cid", 7)):
+            recorder.observe(fl_round)
     for number, seat, layer in ((3, 1, "head"), (5, 2, "wide")):
         file = folder / "rounds" / f"{number:010d}" / f"client-{seat:06d}.safetensors"
         arrays = {name: np.array(array) for name, array in open_tensors(file).items()}
@@ -57,13 +57,13 @@ def test_a_worker_killed_midway_changes_nothing(run):
 
 
 def test_a_folder_of_checkpoints_and_the_papers_reading_come_out_alike(run, tmp_path):
-    for round in list(replay(run))[:6]:
-        place = tmp_path / f"round-{round.number}"
+    for fl_round in list(replay(run))[:6]:
+        place = tmp_path / f"round-{fl_round.number}"
         (place / "clients").mkdir(parents=True)
-        np.savez(place / "start.npz", **round.start)
-        np.savez(place / "end.npz", **round.end)
-        for client in round.clients:
-            np.savez(place / "clients" / f"{client}.npz", **round.local[client])
+        np.savez(place / "start.npz", **fl_round.start)
+        np.savez(place / "end.npz", **fl_round.end)
+        for client in fl_round.clients:
+            np.savez(place / "clients" / f"{client}.npz", **fl_round.local[client])
     out, err = assess(tmp_path, "--preset", "paper", "--score-rounds", "1:", "--ray", "local").communicate(timeout=180)
     alone = show(CoAst.paper(score_rounds=slice(1, None)), replay(tmp_path))
     assert Assessment.from_json(out) == alone, err

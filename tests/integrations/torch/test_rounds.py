@@ -19,10 +19,10 @@ def tensors(model, device="cpu", dtype=None):
     return {name: torch.from_numpy(np.array(array)).to(device, dtype) for name, array in model.items()}
 
 
-def on_device(round, keep, device="cpu", dtype=None, **bad):
-    local = {client: tensors(round.local[client], device, dtype) for client in round.clients}
-    start, end = tensors(round.start, device, dtype), tensors(round.end, device, dtype)
-    return ballot_round(round.number, start, {**local, **bad}, end, keep)
+def on_device(fl_round, keep, device="cpu", dtype=None, **bad):
+    local = {client: tensors(fl_round.local[client], device, dtype) for client in fl_round.clients}
+    start, end = tensors(fl_round.start, device, dtype), tensors(fl_round.end, device, dtype)
+    return ballot_round(fl_round.number, start, {**local, **bad}, end, keep)
 
 
 @steady
@@ -63,10 +63,10 @@ BAD = {
 
 @pytest.mark.parametrize("kind", BAD)
 def test_a_bad_upload_is_quarantined_in_the_usual_words(kind):
-    (round,) = federation(seed=5, rounds=1)
-    spoilt = BAD[kind](tensors(round.start))
-    whole = Round(1, round.start, {**round.local, "bob": spoilt}, round.end)
-    reduced = on_device(round, 0.1, bob=spoilt)
+    (fl_round,) = federation(seed=5, rounds=1)
+    spoilt = BAD[kind](tensors(fl_round.start))
+    whole = Round(1, fl_round.start, {**fl_round.local, "bob": spoilt}, fl_round.end)
+    reduced = on_device(fl_round, 0.1, bob=spoilt)
     shown = [show(CoAst(), [one]) for one in (reduced, whole)]
     assert shown[0].quarantined == shown[1].quarantined
     assert shown[0].quarantined[1].keys() == {"bob"}
@@ -92,9 +92,9 @@ def test_a_broken_buffer_costs_its_client_unless_it_was_broken_before(device):
 
 
 def test_models_that_change_afterwards_change_nothing():
-    (round,) = federation(seed=5, rounds=1)
-    start, end = tensors(round.start), tensors(round.end)
-    local = {client: tensors(model) for client, model in round.local.items()}
+    (fl_round,) = federation(seed=5, rounds=1)
+    start, end = tensors(fl_round.start), tensors(fl_round.end)
+    local = {client: tensors(model) for client, model in fl_round.local.items()}
     reduced = ballot_round(1, start, local, end, keep=0.3)
     before = [reduced.local["ann"]["hidden.weight"].copy(), reduced.end["hidden.weight"].copy()]
     for model in (start, end, *local.values()):
@@ -134,10 +134,10 @@ def test_a_loader_that_fails_costs_only_its_client():
 
 
 def test_it_can_be_recorded_and_replayed(tmp_path):
-    rounds = [on_device(round, 0.3) for round in federation(seed=5, rounds=4)]
+    rounds = [on_device(fl_round, 0.3) for fl_round in federation(seed=5, rounds=4)]
     with Recorder(tmp_path / "run") as recorder:
-        for round in rounds:
-            recorder.observe(round)
+        for fl_round in rounds:
+            recorder.observe(fl_round)
     assert show(CoAst(keep=0.3), replay(tmp_path / "run")) == show(CoAst(keep=0.3), rounds)
 
 

@@ -24,8 +24,10 @@ NASTY = (
 
 def rounds(count=6, clients=NASTY):
     """The first client's upload cannot be used in round 3."""
-    made = [replace(round, metrics={"test accuracy": round.number / 10}) for round in federation(3, count, clients)]
-    return [with_upload(round, clients[0], {}) if round.number == 3 else round for round in made]
+    made = [
+        replace(fl_round, metrics={"test accuracy": fl_round.number / 10}) for fl_round in federation(3, count, clients)
+    ]
+    return [with_upload(fl_round, clients[0], {}) if fl_round.number == 3 else fl_round for fl_round in made]
 
 
 def coast():

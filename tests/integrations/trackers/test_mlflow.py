@@ -43,9 +43,9 @@ def name(client):
 
 def test_mlflow_reads_what_was_logged(uri, tmp_path):
     with Recorder(tmp_path / "run") as recorder, MLflow(coast(), "today", uri, recorder=recorder) as tracker:
-        for round in rounds():
-            recorder.observe(round)
-            tracker.observe(round)
+        for fl_round in rounds():
+            recorder.observe(fl_round)
+            tracker.observe(fl_round)
         assert find(uri, "today")[1].info.status == "RUNNING"
         head = recorder.head
     assert tracker.failure == ""

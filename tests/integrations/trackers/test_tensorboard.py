@@ -30,9 +30,9 @@ def name(client):
 
 def test_tensorboard_reads_what_was_logged(tmp_path):
     with Recorder(tmp_path / "run") as recorder, TensorBoard(coast(), tmp_path / "logs", recorder) as tracker:
-        for round in rounds():
-            recorder.observe(round)
-            tracker.observe(round)
+        for fl_round in rounds():
+            recorder.observe(fl_round)
+            tracker.observe(fl_round)
             read(tmp_path / "logs")  # at any time, not only when it was closed
         head = recorder.head
     assert tracker.failure == ""

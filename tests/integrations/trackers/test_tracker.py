@@ -71,10 +71,10 @@ def test_trackers_can_be_stacked():
 def test_a_tracker_that_fails_says_so_once_and_assessing_goes_on(caplog, fails_in):
     tracker = Notebook(coast(), fails_in=fails_in)
     assert show(tracker, rounds()) == show(coast(), rounds())
-    said = [record.message for record in caplog.records if "stopped logging" in record.message]
-    assert len(said) == 1
+    message = [record.message for record in caplog.records if "stopped logging" in record.message]
+    assert len(message) == 1
     assert tracker.failure.startswith(("OSError", "ConnectionError"))
-    assert tracker.failure in said[0]
+    assert tracker.failure in message[0]
     assert tracker.tries == (0 if fails_in == "open" else fails_in)
     tracker.close()
     assert tracker.ended == (0 if fails_in == "open" else 1)
@@ -135,8 +135,8 @@ def test_a_resumed_run_goes_on_after_the_last_step_that_is_there(tmp_path, caplo
 def test_what_a_killed_tracker_missed_is_logged_when_the_recording_is_shown_again(tmp_path):
     first = Notebook(coast())
     with Recorder(tmp_path / "run") as recorder:
-        for round in rounds()[:5]:
-            recorder.observe(round)
+        for fl_round in rounds()[:5]:
+            recorder.observe(fl_round)
     show(first, rounds()[:2])
     second = Notebook(coast(), first.pages)
     show(second, [*replay(tmp_path / "run"), rounds()[5]])
@@ -147,16 +147,18 @@ def test_what_a_killed_tracker_missed_is_logged_when_the_recording_is_shown_agai
 def test_the_head_of_the_chain_is_logged_where_the_recording_cannot_reach(tmp_path):
     with Recorder(tmp_path / "run") as recorder:
         tracker = Notebook(coast(), recorder=recorder)
-        for round in rounds():
-            recorder.observe(round)
-            tracker.observe(round)
-            assert tracker.words["fedcoast/chain/head"] == f"{recorder.head} (round {round.number})"
+        for fl_round in rounds():
+            recorder.observe(fl_round)
+            tracker.observe(fl_round)
+            assert tracker.words["fedcoast/chain/head"] == f"{recorder.head} (round {fl_round.number})"
 
 
 def test_a_score_that_is_no_number_is_not_logged():
     tracker = Notebook(coast())
-    for round in rounds()[:1]:
-        tracker.observe(Round(1, round.start, round.local, round.end, metrics={"loss": float("nan"), "top": 1.0}))
+    for fl_round in rounds()[:1]:
+        tracker.observe(
+            Round(1, fl_round.start, fl_round.local, fl_round.end, metrics={"loss": float("nan"), "top": 1.0})
+        )
     assert "fedcoast/metric/top" in tracker.pages
     assert "fedcoast/metric/loss" not in tracker.pages
 

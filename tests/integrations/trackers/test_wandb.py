@@ -68,9 +68,9 @@ def name(client):
 
 def test_what_would_be_synced_is_what_was_said(tmp_path):
     with Recorder(tmp_path / "run") as recorder, WandB(coast(), tmp_path / "logs", recorder=recorder) as tracker:
-        for round in rounds():
-            recorder.observe(round)
-            tracker.observe(round)
+        for fl_round in rounds():
+            recorder.observe(fl_round)
+            tracker.observe(fl_round)
         head = recorder.head
     assert tracker.failure == ""
     logged, _ = read(tmp_path / "logs")

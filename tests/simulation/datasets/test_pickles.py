@@ -7,8 +7,8 @@ import pytest
 
 from fedcoast.errors import BadFile
 from fedcoast.simulation.datasets import pickles
-from fedcoast.simulation.datasets.files import File
 from fedcoast.simulation.datasets.pickles import read_pickle
+from fedcoast.simulation.datasets.source_files import File
 
 DATA = np.arange(24, dtype=np.uint8).reshape(4, 6)
 

@@ -65,12 +65,12 @@ class BallotUpload:
         return reply
 
     def _replace(self, reply: Message, start: Layers, request: ConfigRecord, context: Context) -> None:
-        key, sent = _record_in(reply, start)
+        key, upload = _record_in(reply, start)
         dtypes = dtypes_of(start)
-        before, after = read_global(start, dtypes), read_upload(layers_of(sent), dtypes)
+        before, after = read_global(start, dtypes), read_upload(layers_of(upload), dtypes)
         schema = schema_of(before, _patterns(request))
         residual = _residual(context) if self.error_feedback else {}
-        arrays, steps, left = dict(sent.items()), dict[str, float](), dict[str, Array]()
+        arrays, steps, left = dict(upload.items()), dict[str, float](), dict[str, Array]()
         for entry in schema.trainable:
             update = update_of(before[entry.name], after[entry.name]) + residual.get(entry.name, 0)
             if not np.isfinite(update).all():

@@ -2,8 +2,8 @@
 
 Sources, from the most to the least trustworthy: the name under which the operator registered the node, its public key,
 a name that the client sends, the partition that the client says it trains on, and the node id. Each source has its own
-form (`berlin`, `key-3f…`, `client-3`, `partition-3`, `node-742…`), so names from two sources never collide. What a
-client sends is a claim: it cannot be a registered name, nor have one of the forms above.
+form (`berlin`, `key-3f…`, `client-3`, `partition-3`, `node-742…`), so names from two sources never collide. A name
+that a client sends is a claim: registered names and the forms above are refused.
 
 Flower gives every node a public key. An unauthenticated SuperNode draws a new key at each start, and a simulated node
 has random bytes. A node's record does not show whether its key lasts, so the operator must say so (`authenticated`).
@@ -82,8 +82,8 @@ class Identity:
         object.__setattr__(self, "aliases", aliases)
 
     def __call__(self, peer: Peer) -> str:
-        known = self._known(peer)
-        return self.aliases.get(known, known)
+        name = self._known(peer)
+        return self.aliases.get(name, name)
 
     def _known(self, peer: Peer) -> str:
         if peer.name:
@@ -160,9 +160,9 @@ def identity_mod(message: Message, context: Context, call_next: Callable[[Messag
     strategies ignore; a metric would be averaged.
     """
     reply = call_next(message, context)
-    known = {key: context.node_config[key] for key in (CLAIM, PARTITION) if key in context.node_config}
-    if known and not reply.has_error():
-        reply.content[IDENTITY_RECORD] = ConfigRecord(dict(known))
+    config = {key: context.node_config[key] for key in (CLAIM, PARTITION) if key in context.node_config}
+    if config and not reply.has_error():
+        reply.content[IDENTITY_RECORD] = ConfigRecord(dict(config))
     return reply
 
 

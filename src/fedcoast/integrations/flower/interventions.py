@@ -60,18 +60,18 @@ def apply(
     try:
         factors = {client: _factor(client, value) for client, value in intervene(number, answers).items()}
         nodes = {upload.node_id: factors.get(client, 1.0) for client, upload in resolution.uploads.items()}
-        kept = [reply for reply in replies if nodes.get(reply.metadata.src_node_id) != 0.0 or reply.has_error()]
-        contents = [_reweighted(reply, nodes.get(reply.metadata.src_node_id, 1.0), weight_key) for reply in kept]
+        remaining = [reply for reply in replies if nodes.get(reply.metadata.src_node_id) != 0.0 or reply.has_error()]
+        contents = [_reweighted(reply, nodes.get(reply.metadata.src_node_id, 1.0), weight_key) for reply in remaining]
     except Exception as error:
         _log.warning("round %d: no intervention (%s: %s)", number, type(error).__name__, error, exc_info=error)
         return replies, {}
-    for reply, content in zip(kept, contents, strict=True):
+    for reply, content in zip(remaining, contents, strict=True):
         if content is not None:
             reply.content = content
     changes = {client: factor for client, factor in factors.items() if client in resolution.uploads and factor != 1.0}
     if changes:
         _log.warning("round %d: intervention, weights multiplied by %s", number, changes)
-    return kept, changes
+    return remaining, changes
 
 
 def _factor(client: object, value: object) -> float:

@@ -1,4 +1,4 @@
-"""Flower's arrays, held by their bytes and read when somebody asks.
+"""Flower's arrays, stored as bytes and decoded on demand.
 
 Strategies empty replies (FedMedian pops layer by layer) and replace them (differential privacy), so a reference to a
 record is not enough. The serialised bytes of an array never change: holding them costs nothing while the reply lives,
@@ -80,19 +80,19 @@ def read_upload(layers: Layers, dtypes: Dtypes) -> dict[str, NumPyArray]:
     model = {}
     for name, data in layers.items():
         array = view(data)
-        wanted = dtypes[name]
-        if np.issubdtype(wanted, np.floating) and not _at_least(array.dtype, wanted):
+        expected = dtypes[name]
+        if np.issubdtype(expected, np.floating) and not _at_least(array.dtype, expected):
             raise Unreadable(
-                f"layer {name!r} is {wanted} in the global model and came as {array.dtype}: a quantised or encrypted"
+                f"layer {name!r} is {expected} in the global model and came as {array.dtype}: a quantised or encrypted"
                 " upload cannot be compared with the model; undo it before the strategy sees it, or send votes"
                 " (fedcoast.integrations.flower.BallotUpload with TernaryFedAvg)"
             )
-        model[name] = _as_dtype(name, array, wanted)
+        model[name] = _as_dtype(name, array, expected)
     return model
 
 
-def check_names(layers: Mapping[str, object], wanted: Mapping[str, object]) -> None:
-    missing, extra = wanted.keys() - layers.keys(), layers.keys() - wanted.keys()
+def check_names(layers: Mapping[str, object], expected: Mapping[str, object]) -> None:
+    missing, extra = expected.keys() - layers.keys(), layers.keys() - expected.keys()
     if missing or extra:
         problems = [f"{min(missing)!r} is missing"] if missing else []
         problems += [f"{min(extra)!r} is not in the global model"] if extra else []
@@ -102,16 +102,16 @@ def check_names(layers: Mapping[str, object], wanted: Mapping[str, object]) -> N
         )
 
 
-def _at_least(came: "np.dtype[np.generic]", wanted: "np.dtype[np.generic]") -> bool:
-    return np.issubdtype(came, np.floating) and came.itemsize >= wanted.itemsize
+def _at_least(came: "np.dtype[np.generic]", expected: "np.dtype[np.generic]") -> bool:
+    return np.issubdtype(came, np.floating) and came.itemsize >= expected.itemsize
 
 
-def _as_dtype(name: str, array: NumPyArray, wanted: "np.dtype[np.generic] | None") -> NumPyArray:
-    if wanted is None or array.dtype == wanted:
+def _as_dtype(name: str, array: NumPyArray, expected: "np.dtype[np.generic] | None") -> NumPyArray:
+    if expected is None or array.dtype == expected:
         return array
     if np.issubdtype(array.dtype, np.floating) and (
-        np.issubdtype(wanted, np.floating) or (np.issubdtype(wanted, np.integer) and bool(np.isfinite(array).all()))
+        np.issubdtype(expected, np.floating) or (np.issubdtype(expected, np.integer) and bool(np.isfinite(array).all()))
     ):
         with np.errstate(over="ignore", invalid="ignore"):  # what does not fit becomes infinite, and is refused as that
-            return array.astype(wanted)
+            return array.astype(expected)
     return array  # another width of integer is carried; anything else is refused by the round, by its name

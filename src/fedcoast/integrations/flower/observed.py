@@ -37,7 +37,7 @@ class Observed(Strategy):
     federation: see `unobserved`, the log, and `fedcoast/observed` in the metrics.
 
     identity         names the clients: an `Identity`, or any function from a `Peer` to a name
-    buffers          patterns of layers nobody trains, which never vote; by default PyTorch's normalisation statistics
+    buffers          patterns of untrained layers, which never vote; by default PyTorch's normalisation statistics
     intervene        off by default. A function of the round number and the assessments so far, which returns factors
                      for the weights of clients (0 drops one); see docs/flower.md before using it
     continue_rounds  when a recording is resumed, give the strategy and the clients (`server-round`) the number of the
@@ -166,10 +166,10 @@ def _weight_key(strategy: Strategy) -> str:
     """The key of the weights, however deep the strategy that knows it is wrapped."""
     inner: object = strategy
     while inner is not None:
-        held = getattr(inner, "__dict__", {})
-        if isinstance(key := held.get("weighted_by_key"), str):
+        attributes = getattr(inner, "__dict__", {})
+        if isinstance(key := attributes.get("weighted_by_key"), str):
             return key
-        inner = held.get("strategy")
+        inner = attributes.get("strategy")
     return "num-examples"
 
 

@@ -109,19 +109,19 @@ class ObservedGrid(Grid):
     def _look(self, messages: list[Message]) -> bool:
         _refuse_secure_aggregation(messages)
         training = [message for message in messages if message.metadata.message_type.partition(".")[0] == "train"]
-        sent = next((layers for message in messages if (layers := _model_in(message))), None)
-        if sent is None:
+        layers_sent = next((layers for message in messages if (layers := _model_in(message))), None)
+        if layers_sent is None:
             return False
-        if self._ends(sent, training):
-            self._close(sent)
+        if self._ends(layers_sent, training):
+            self._close(layers_sent)
         if not training:
             return False
-        if sent != self._start:
+        if layers_sent != self._start:
             self._rounds += 1
             self._number = self._hub.number(self._rounds)
-            self._start, self._uploads, self._recipients, self._ballot_keeps = sent, [], set(), frozenset()
+            self._start, self._uploads, self._recipients, self._ballot_keeps = layers_sent, [], set(), frozenset()
             self._server_round, self._waiting = None, set()  # late replies belong to no round
-        if any(_model_in(message) != sent for message in training):
+        if any(_model_in(message) != layers_sent for message in training):
             self._start = None
             raise Unreadable("the clients were sent different models, so their updates cannot be compared")
         self._server_round = _server_round(training, self._server_round)
@@ -130,17 +130,17 @@ class ObservedGrid(Grid):
         self._directory.register_nodes(_nodes(training), self.grid)
         return True
 
-    def _ends(self, sent: Layers, training: list[Message]) -> bool:
+    def _ends(self, layers_sent: Layers, training: list[Message]) -> bool:
         """Whether this model is the one after the round: to be evaluated, or to be trained in a round after it.
 
         The same model for nodes that have not answered, be it one after the other or once more, is the same round.
         """
-        if self._start is None or not self._uploads or sent.keys() != self._start.keys():
+        if self._start is None or not self._uploads or layers_sent.keys() != self._start.keys():
             return False
         answered = {upload.node_id for upload in self._uploads}
         return (
             not training
-            or sent != self._start
+            or layers_sent != self._start
             or self._server_round not in (None, _server_round(training, self._server_round))
             or not answered.isdisjoint(_nodes(training))
         )

@@ -37,7 +37,7 @@ class Upload:
     ballots: Ballots | None = None
     problem: str | None = None
 
-    def layers(self, wanted: Mapping[str, object]) -> Layers:
+    def layers(self, expected: Mapping[str, object]) -> Layers:
         """The one record that is a model of these layers; clients of SCAFFOLD and others send several records."""
         if self.problem is not None:
             raise Unreadable(self.problem)
@@ -46,14 +46,14 @@ class Upload:
                 "the reply holds no ArrayRecord: under secure aggregation or encryption the server cannot see an"
                 " update, and no client can be assessed; send the model as a plain ArrayRecord"
             )
-        same = [layers for layers in self.records if layers.keys() == wanted.keys()]
+        same = [layers for layers in self.records if layers.keys() == expected.keys()]
         if len(same) > 1:
             raise Unreadable(
                 f"the reply holds {len(same)} ArrayRecords with the layers of the global model; one is wanted, so that"
                 " it is clear which is the client's model"
             )
         if not same:
-            check_names(self.records[0], wanted)
+            check_names(self.records[0], expected)
         return same[0]
 
 

@@ -10,7 +10,7 @@ from fedcoast.storage.run_folder import is_run, recorded
 
 
 def resumed(folder: str | Path, arrays: ArrayRecord) -> tuple[ArrayRecord, int]:
-    """The model a recording ended with and the number of its last round; the given arrays and 0 where there is none.
+    """The model a recording ended with and the number of its last round; the given arrays and 0 without a recording.
 
         arrays, done = resumed("runs/today", ArrayRecord(model.state_dict()))
         strategy = Observed(FedAvg(), CoAst(), Recorder("runs/today"))

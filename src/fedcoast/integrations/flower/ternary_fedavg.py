@@ -2,9 +2,9 @@
 
     Θ^t = Θ^{t−1} + (α/N) · Σ_i Δ̃_i        (Wu et al., CoAst, ACM MM 2024, section 4.2)
 
-Every client has one vote an entry, whatever its number of examples; an entry nobody votes for keeps its value to the
-last bit. Layers that cannot vote: float buffers (batch-norm statistics) take the weighted mean, integers the largest.
-Statistics measured under a client's own weights fit the voted model badly: models with batch norm train worse here.
+Every client has one vote for each entry, regardless of its number of examples; an entry without votes keeps its exact
+value. Layers that cannot vote: float buffers (batch-norm statistics) take the weighted mean, integers the largest.
+Statistics measured with a client's own weights fit the voted model badly: models with batch norm train worse here.
 
 Uploads may be whole models or votes (`BallotUpload`): model and scores are the same.
 """
@@ -56,7 +56,7 @@ class TernaryFedAvg(FedAvg):
     """FedAvg by votes: `keep` is the share of each layer that votes (r), `step` how far a vote moves an entry (α).
 
     `step` may be "avg": each client's votes then go as far as the mean of its updates that vote. `buffers` are patterns
-    of layers nobody trains. Everything else is as in Flower's FedAvg.
+    of layers that are not trained. Everything else is as in Flower's FedAvg.
 
     An upload that would spoil the model of all does not vote: numbers that are not finite, in buffers too, integers
     that do not fit the model's kind, a step that would carry the model beyond its kind. With "avg" a step that is only
@@ -175,8 +175,8 @@ def _carried(
     entries: Sequence[LayerSpec], start: Mapping[str, Array], layers: Layers, dtypes: Dtypes
 ) -> dict[str, Array]:
     """The layers beside the votes that cannot vote: finite, of the right shape and kind, or the upload is refused."""
-    held = {entry.name: layers[entry.name] for entry in entries}
-    read = read_upload(held, {entry.name: dtypes[entry.name] for entry in entries})
+    untrained = {entry.name: layers[entry.name] for entry in entries}
+    read = read_upload(untrained, {entry.name: dtypes[entry.name] for entry in entries})
     model = ModelSchema(tuple(entries)).read(read, before=start)
     return {entry.name: _as_dtype(entry, model[entry.name]) for entry in entries}
 

@@ -46,7 +46,7 @@ class ContributionObserver(FLComponent):  # type: ignore[misc]  # FLARE is not t
     record_to      a folder to record the rounds in; a relative path lies in the job's workspace. None: no recording
     results        the file that scores are written to after each round; a relative path lies in the job's workspace
     tensorboard_to a folder for TensorBoard, written by fedcoast's own tracker
-    buffers        patterns of layers that nobody trains
+    buffers        patterns of layers that are not trained
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class ContributionObserver(FLComponent):  # type: ignore[misc]  # FLARE is not t
         self._flare_round = 0
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """FLARE calls this for every event; whatever fails here never reaches the job."""
+        """FLARE calls this for every event; failures here never reach the job."""
         handler = {
             EventType.START_RUN: self._open,
             AppEventType.BEFORE_TRAIN_TASK: self._on_task,

@@ -26,9 +26,9 @@ class ClusterError(FedcoastError):
 def connect(address: str) -> Iterator[Any]:
     """The module `ray`, connected: "local" starts a cluster of this machine's cores, else what `ray.init` takes.
 
-    A local cluster listens on loopback only, since whoever reaches a port of Ray may run anything there. If the process
-    is connected already, that cluster is used and left running, whatever the address. Output printed meanwhile goes to
-    stderr: Ray reports lost workers on stdout, where results belong.
+    A local cluster listens on loopback only, since anyone who reaches a port of Ray can run any code there. If the
+    process is connected already, that cluster is used and left running, regardless of the address. Output printed
+    meanwhile goes to stderr: Ray reports lost workers on stdout, where results belong.
 
         with connect("local") as ray:
             ray.get(ray.remote(work).remote(…))
@@ -78,7 +78,7 @@ def _join(ray: Any, address: str) -> None:
 
 
 def _check_loopback(ray: Any) -> None:
-    """Whoever reaches a port of Ray may run anything: a local cluster that others can reach is stopped at once."""
+    """Anyone who reaches a port of Ray can run any code: a local cluster that others can reach is stopped at once."""
     address = ray.util.get_node_ip_address()
     if not ipaddress.ip_address(address).is_loopback:
         with _without_warnings():

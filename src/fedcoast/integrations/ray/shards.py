@@ -1,8 +1,8 @@
 """Splits a recorded run into shards that are scored separately and whose credits add up to those of the run.
 
-A ballot needs a whole layer, and the credits of round t need the rounds t … t+horizon, and as many before where the
-past counts. So a shard is some layers and a span of rounds with the rounds around it, which neighbouring spans share.
-Layers are split first; a layer too large for one shard is split by rounds.
+A ballot needs a whole layer. The credits of round t need the rounds t … t+horizon, and as many earlier rounds if the
+past counts. A shard is therefore some layers and a span of rounds, with the rounds around it that neighbouring spans
+share. Layers are split first; a layer too large for one shard is split by rounds.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -17,11 +17,11 @@ class Shard:
     """Neighbouring entries of a model in a span of rounds."""
 
     entries: tuple[LayerSpec, ...]
-    """Which it reads; some may only have to be looked through for what is not finite."""
+    """The entries it reads; some only to check that they are finite."""
     chosen: tuple[str, ...]
-    """Those of them that give credit, at least one."""
+    """The entries that give credit, at least one."""
     rounds: tuple[int, ...]
-    """Whose credits it works out."""
+    """The rounds whose credits it computes."""
     future: tuple[int, ...]
     """The rounds of the horizon after them."""
     past: tuple[int, ...] = ()
@@ -57,8 +57,8 @@ def plan(
     fair = sum(entry.size for entry in schema.entries) / pieces
     shards = []
     for entries in groups:
-        wanted = ceil(sum(entry.size for entry in entries) / fair)
-        count = max(1, min(wanted, len(numbers) // horizon))
+        count = ceil(sum(entry.size for entry in entries) / fair)
+        count = max(1, min(count, len(numbers) // horizon))
         names = tuple(entry.name for entry in entries if entry.name in chosen)
         for first, last in _spans(len(numbers), count):
             future = tuple(numbers[last : last + horizon])

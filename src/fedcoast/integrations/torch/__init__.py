@@ -1,7 +1,7 @@
 """Tensors on other devices: ballots are cast where the tensors are, and only two bits a parameter come over.
 
 round = ballot_round(number, start=model, local={client: state_dict, …}, end=after, keep=0.10)
-CoAst(keep=0.10).observe(round)
+CoAst(keep=0.10).observe(fl_round)
 """
 # ruff: noqa: E402
 

@@ -70,21 +70,21 @@ class _Starts:
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._held: dict[tuple[str, torch.device], torch.Tensor] = {}
+        self._on_device: dict[tuple[str, torch.device], torch.Tensor] = {}
 
     def on(self, name: str, device: torch.device) -> torch.Tensor:
-        if (name, device) not in self._held:
-            self._held[name, device] = _as_tensor(self._model[name]).to(device)
-        return self._held[name, device]
+        if (name, device) not in self._on_device:
+            self._on_device[name, device] = _as_tensor(self._model[name]).to(device)
+        return self._on_device[name, device]
 
 
 def _reduce(schema: ModelSchema, before: Model, starts: _Starts, model: Model, keep: float) -> Planes:
-    given = schema.pick(model, [entry.name for entry in schema.entries])
-    if not all(_usable(entry, given[entry.name]) for entry in schema.entries):
-        schema.read(given, before)  # raises the error that names the problem, if there is one
+    arrays = schema.pick(model, [entry.name for entry in schema.entries])
+    if not all(_usable(entry, arrays[entry.name]) for entry in schema.entries):
+        schema.read(arrays, before)  # raises the error that names the problem, if there is one
     planes = {}
     for entry in schema.trainable:
-        tensor = _as_tensor(given[entry.name]).to(getattr(torch, entry.dtype))
+        tensor = _as_tensor(arrays[entry.name]).to(getattr(torch, entry.dtype))
         planes[entry.name] = packed(cast(starts.on(entry.name, tensor.device), tensor, keep))
     return planes
 

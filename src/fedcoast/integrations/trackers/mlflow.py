@@ -16,11 +16,11 @@ _LAST, _IDENTITY, _NAME = "fedcoast.last_round", "fedcoast.identity", "fedcoast.
 
 
 class MLflow(Tracker):
-    """Logs to a run of an experiment, by MLflow's client alone: no active run of yours is touched.
+    """Logs to a run of an experiment through MLflow's client; your active run is not touched.
 
-    run         its name; a run of that name in the experiment is gone on with, after the last step it has
-    uri         of the tracking server, or of a database: the default is a file of this folder
-    experiment  made if it is not there
+    run         its name; an existing run of that name in the experiment is continued after its last step
+    uri         of the tracking server, or of a database: the default is a file in this folder
+    experiment  created if it does not exist
     """
 
     allowed = r"\w -"  # no dots: MLflow takes names for paths
@@ -45,15 +45,15 @@ class MLflow(Tracker):
         found = self._client.get_experiment_by_name(self.experiment)
         number = self._client.create_experiment(self.experiment) if found is None else found.experiment_id
         name = hashlib.sha256(self.run.encode("utf-8", "surrogatepass")).hexdigest()  # a filter has no way to quote
-        known = self._client.search_runs([number], f"tags.`{_NAME}` = '{name}'", max_results=1)
-        if not known:
+        runs = self._client.search_runs([number], f"tags.`{_NAME}` = '{name}'", max_results=1)
+        if not runs:
             tags = {_IDENTITY: json.dumps(self._identity()), _NAME: name}
             made = self._client.create_run(number, run_name=self.run, tags=tags)
             self._run_id = made.info.run_id
             for option, value in self._identity()["settings"].items():
                 self._client.log_param(self._run_id, f"fedcoast.{option}", str(value)[:500])
             return None
-        run = known[0]
+        run = runs[0]
         self._check_identity(f"run {self.run!r}", json.loads(run.data.tags.get(_IDENTITY, "{}")))
         self._run_id = run.info.run_id
         self._client.update_run(self._run_id, status="RUNNING")

@@ -16,8 +16,8 @@ def load_progress(folder: Path, tracker: str) -> dict[str, Any] | None:
     if not path.exists():
         return None
     data = read_json(path)
-    wanted = {"format": FORMAT, "version": VERSION}
-    if not isinstance(data, dict) or any(data.get(key) != value for key, value in wanted.items()):
+    expected = {"format": FORMAT, "version": VERSION}
+    if not isinstance(data, dict) or any(data.get(key) != value for key, value in expected.items()):
         raise BadFile(f"{path} is not as a tracker writes it; use another folder")
     if not isinstance(data.get("last"), int | None) or not isinstance(data.get("identity"), dict):
         raise BadFile(f"{path} is not as a tracker writes it; use another folder")

@@ -24,17 +24,17 @@ class TensorBoard(Tracker):
         super().__init__(assessor, recorder)
         require("tensorboard", extra="tensorboard")
         self.folder = Path(folder)
-        if (known := load_progress(self.folder, "tensorboard")) is not None:
-            self._check_identity(self.folder, known["identity"])
+        if (progress := load_progress(self.folder, "tensorboard")) is not None:
+            self._check_identity(self.folder, progress["identity"])
 
     def _open(self) -> int | None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        known = load_progress(self.folder, "tensorboard")
+        progress = load_progress(self.folder, "tensorboard")
         # Readers take the files of a folder in the order of their names, so a later start must have a later name.
         name = f"events.out.tfevents.{time.time():.6f}.{platform.node()}.{os.getpid()}"
         self._file = self.folder / name
         self._event(file_version="brain.Event:2")
-        return None if known is None else known["last"]
+        return None if progress is None else progress["last"]
 
     def _write(self, step: int, numbers: Mapping[str, float], texts: Mapping[str, str]) -> None:
         summaries = require("tensorboard.compat.proto.summary_pb2", extra="tensorboard")

@@ -29,9 +29,9 @@ class Tracker(Assessor):
     valued rounds it took part in), `credit` (what became final with this round) and `quarantined` (rounds it was left
     out of), and `fedcoast/round/…` and `fedcoast/metric/…` of the round itself.
 
-    A step is logged once: a resumed run, whose rounds are shown again to the assessor, goes on after the last step that
-    is there. A tracker that fails (a full disk, a server that is down) reports it once, in the log and in `failure`,
-    and stops logging; assessing goes on. While the assessor has no answer yet, nothing is logged.
+    A step is logged once: a resumed run, whose rounds the assessor observes again, continues after the last logged
+    step. A tracker that fails (a full disk, a server that is down) reports it once, in the log and in `failure`,
+    and stops logging; assessing continues. While the assessor has no answer yet, nothing is logged.
 
     With a `recorder`, the head of its chain is logged too, so that it is kept in a second place.
     """
@@ -57,7 +57,7 @@ class Tracker(Assessor):
 
     @abstractmethod
     def _open(self) -> int | None:
-        """Get ready to log; the last step that is there already, if any."""
+        """Get ready to log; return the last step that is logged already, if any."""
 
     @abstractmethod
     def _write(self, step: int, numbers: Mapping[str, float], texts: Mapping[str, str]) -> None:
@@ -65,10 +65,10 @@ class Tracker(Assessor):
 
     @abstractmethod
     def _end(self) -> None:
-        """Let go of what was opened."""
+        """Close what `_open` opened."""
 
     def close(self) -> None:
-        """Log nothing more; nor do trackers inside this one."""
+        """Stop logging, also in trackers inside this one."""
         if self._opened and not self._closed:
             try:
                 self._end()
@@ -79,7 +79,7 @@ class Tracker(Assessor):
             self.assessor.close()
 
     def observe(self, fl_round: Round, /) -> None:
-        """Show the round to the assessor, then log; only the assessor's errors are raised."""
+        """Let the assessor observe the round, then log; only the assessor's errors are raised."""
         if self._final is None:
             self._final = _final(self.assessor.assessment())
         self.assessor.observe(fl_round)

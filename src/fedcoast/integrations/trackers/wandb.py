@@ -13,12 +13,12 @@ from fedcoast.storage import Recorder
 
 
 class WandB(Tracker):
-    """Logs to a run of its own in a folder. Started again, it goes on under the same run id, after its last step.
+    """Logs to a run of its own in a folder. Started again, it continues the same run id after its last step.
 
     folder    one for each run; what is to be synced lies in folder/wandb/offline-run-…
     project   of Weights & Biases
     mode      "offline" by default: nothing leaves this machine. "online" needs `wandb login`
-    options   whatever else `wandb.init` takes, such as name, entity, group, tags
+    options   other arguments of `wandb.init`, such as name, entity, group, tags
     """
 
     allowed = "A-Za-z0-9_ -"
@@ -37,14 +37,14 @@ class WandB(Tracker):
         self.folder, self._project, self._mode, self._options = Path(folder), project, mode, options
         self._run: Any = None
         self._id = ""
-        if (known := load_progress(self.folder, "wandb")) is not None:
-            self._check_identity(self.folder, known["identity"])
+        if (progress := load_progress(self.folder, "wandb")) is not None:
+            self._check_identity(self.folder, progress["identity"])
 
     def _open(self) -> int | None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        known, wandb = load_progress(self.folder, "wandb"), require("wandb", extra="wandb")
-        self._id = uuid.uuid4().hex[:8] if known is None else str(known["id"])
-        again = {} if known is None or self._mode == "offline" else {"resume": "allow"}
+        progress, wandb = load_progress(self.folder, "wandb"), require("wandb", extra="wandb")
+        self._id = uuid.uuid4().hex[:8] if progress is None else str(progress["id"])
+        again = {} if progress is None or self._mode == "offline" else {"resume": "allow"}
         self._run = wandb.init(
             project=self._project,
             dir=str(self.folder),
@@ -56,7 +56,7 @@ class WandB(Tracker):
             **again,
             **self._options,
         )
-        return None if known is None else known["last"]
+        return None if progress is None else progress["last"]
 
     def _write(self, step: int, numbers: Mapping[str, float], texts: Mapping[str, str]) -> None:
         self._run.log({**numbers, **texts}, step=step)

@@ -1,42 +1,46 @@
-"""Chance: a number between 0 and 1 that has nothing to do with what a client did, the floor of every comparison.
+"""Chance: a random number between 0 and 1 for each client, the floor of every comparison.
 
     score    u_i ~ U(0, 1), one draw for each client, from the seed and the client's name alone
 
 Paper: none; a sanity baseline.
 Needs: nothing.
 Cost: none, beyond checking that the uploads can be used.
-Deviations: the draw is also the credit of each round the client took part in; the score is no sum.
+Deviations: the draw is also the credit of each round the client took part in; the score is not a sum.
 """
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from fedcoast.errors import Client
-from fedcoast.methods.base import Assessor, Uploads
+from fedcoast.methods.base import Uploads
+from fedcoast.methods.configured import AssessorConfig, ConfiguredAssessor
 from fedcoast.methods.ledger import Credits
 from fedcoast.methods.option_checks import check_seed
-from fedcoast.rounds.round import Policy, Round
+from fedcoast.methods.options import option
+from fedcoast.rounds.round import Round
 from fedcoast.rounds.schema import ModelSchema
 
 
-class Chance(Assessor):
-    """One random number a client; another `seed` draws others."""
+@dataclass(frozen=True, kw_only=True)
+class ChanceConfig(AssessorConfig):
+    """Which numbers are drawn."""
+
+    seed: int = option(0, "Another seed draws other numbers.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_seed(self.seed)
+
+
+class Chance(ConfiguredAssessor[ChanceConfig]):
+    """One random number for each client."""
 
     method = "chance"
     takes_ballots = True
 
-    def __init__(self, seed: int = 0, bad_uploads: Policy = "quarantine") -> None:
-        super().__init__(bad_uploads)
-        check_seed(seed)
-        self.seed = seed
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"seed": self.seed}
-
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        return {round.number: {client: self._draw(client) for client, _ in uploads}}
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        return {fl_round.number: {client: self._draw(client) for client, _ in uploads}}
 
     def _scores(self, sums: dict[Client, float]) -> dict[Client, float]:
         # A sum of 0 is a client that was never credited: draws are never 0.
@@ -44,4 +48,4 @@ class Chance(Assessor):
 
     def _draw(self, client: Client) -> float:
         name = str(client).encode("utf-8", "surrogatepass")
-        return 1.0 - float(np.random.default_rng([self.seed, isinstance(client, str), *name]).random())
+        return 1.0 - float(np.random.default_rng([self.config.seed, isinstance(client, str), *name]).random())

@@ -1,30 +1,25 @@
-"""Constant: nobody contributed anything, so every comparison with it must come out undefined.
+"""Constant: the same score for every client, so that every comparison with it must be undefined.
 
     credit   0
 
 Paper: none; a sanity baseline. A correlation with it is NaN; a tool that reports a number there is broken.
 Needs: nothing.
 Cost: none, beyond checking that the uploads can be used.
-Deviations: none to have.
+Deviations: none.
 """
 
-from typing import Any
-
-from fedcoast.methods.base import Assessor, Uploads
+from fedcoast.methods.base import Uploads
+from fedcoast.methods.configured import AssessorConfig, ConfiguredAssessor
 from fedcoast.methods.ledger import Credits
 from fedcoast.rounds.round import Round
 from fedcoast.rounds.schema import ModelSchema
 
 
-class Constant(Assessor):
+class Constant(ConfiguredAssessor[AssessorConfig]):
     """Zero for everybody."""
 
     method = "constant"
     takes_ballots = True
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {}
-
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        return {round.number: {client: 0.0 for client, _ in uploads}}
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        return {fl_round.number: {client: 0.0 for client, _ in uploads}}

@@ -1,4 +1,4 @@
-"""Data size: how much the aggregation counted a client's upload for, usually its number of samples.
+"""Data size: the aggregation weight of a client's upload, usually its number of samples.
 
     credit   n_i^t, the weight of client i in round t
     score    Σ_t n_i^t; the mean per round is n_i itself
@@ -6,34 +6,29 @@
 Paper: none; what federations pay by when they measure nothing else.
 Needs: rounds that say the weights of the aggregation.
 Cost: none, beyond checking that the uploads can be used.
-Deviations: none to have. It believes what clients claim.
+Deviations: none. It believes what clients claim.
 """
 
-from typing import Any
-
 from fedcoast.errors import BadRound
-from fedcoast.methods.base import Assessor, Uploads
+from fedcoast.methods.base import Uploads
+from fedcoast.methods.configured import AssessorConfig, ConfiguredAssessor
 from fedcoast.methods.ledger import Credits
 from fedcoast.rounds.clients import as_client
 from fedcoast.rounds.round import Round
 from fedcoast.rounds.schema import ModelSchema
 
 
-class Size(Assessor):
+class Size(ConfiguredAssessor[AssessorConfig]):
     """The sum of a client's aggregation weights."""
 
     method = "size"
     takes_ballots = True
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {}
-
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        if round.weights is None:
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        if fl_round.weights is None:
             raise BadRound(
-                f"round {round.number} does not say what the uploads counted for; data size needs Round(weights=…),"
+                f"round {fl_round.number} has no aggregation weights; the method size needs Round(weights=…),"
                 " the number of samples of each client"
             )
-        weights = {as_client(client): float(weight) for client, weight in round.weights.items()}
-        return {round.number: {client: weights[client] for client, _ in uploads}}
+        weights = {as_client(client): float(weight) for client, weight in fl_round.weights.items()}
+        return {fl_round.number: {client: weights[client] for client, _ in uploads}}

@@ -1,9 +1,9 @@
-"""Coalition models: what the global model would have become, had only some of the clients answered.
+"""Coalition models: the global model as it would be if only some of the clients had answered.
 
     θ_S = Θ + Σ_{i∈S} w_i·(θ_i − Θ) / D,    D = Σ_{i∈S} w_i  ("renormalise")  or  Σ_{i∈N} w_i  ("fixed")
 
-Renormalised, θ_S is the mean of the members' models, as a server would have taken it, and a client that changes nothing
-waters the others down. With the fixed denominator it has no effect at all.
+Renormalised, θ_S is the mean of the members' models, as a server would compute it, and a client that changes nothing
+dilutes the others. With the fixed denominator such a client has no effect.
 """
 
 import math
@@ -50,8 +50,8 @@ def merge(
 ) -> Iterator[dict[str, Array]]:
     """θ_S of each of these coalitions, one after the other, **in the same memory**: use it before asking for the next.
 
-    The sum over the members runs in float64, piece by piece: one model is all the memory there is. It runs in the order
-    of the members, so the result depends on the coalition alone, whatever was asked before and whoever asks.
+    The sum over the members runs in float64, piece by piece, and needs the memory of one model. It runs in the order
+    of the members, so the result depends on the coalition alone.
 
     Float entries (buffers too) follow the formula; of others θ_S has the largest among the members. A coalition without
     weight leaves the model where it was.

@@ -14,47 +14,51 @@ Blind to curvature, so weak for large steps, and to redundancy.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from fedcoast.errors import BadSetting, Client
 from fedcoast.kernels.directions import chunks, dot
-from fedcoast.methods.base import Assessor, Uploads
-from fedcoast.methods.coalition.game import Weights
+from fedcoast.methods.base import Uploads
+from fedcoast.methods.coalition.config import Weights
 from fedcoast.methods.coalition.utility import Differentiable, Evaluator
+from fedcoast.methods.configured import AssessorConfig, ConfiguredAssessor
 from fedcoast.methods.ledger import Credits
-from fedcoast.methods.option_checks import check_word
+from fedcoast.methods.options import option
 from fedcoast.methods.updates import pick, shares
 from fedcoast.rounds.arrays import Array, read
-from fedcoast.rounds.round import Policy, Round
+from fedcoast.rounds.round import Round
 from fedcoast.rounds.schema import ModelSchema
 
 Form = Literal["raw", "share"]
 
 
-class DIGFL(Assessor):
-    """First-order gains.
+@dataclass(frozen=True, kw_only=True)
+class DIGFLConfig(AssessorConfig):
+    """How first-order gains become credits."""
+
+    form: Form = option("raw", "raw (signed), or share (each round's positive part divided by its sum).")
+    weights: Weights = option(
+        "round",
+        "Weights of the raw form: as in the round's aggregation, or uniform.",
+        "Clients count the same where the round has no weights.",
+    )
+
+
+class DIGFL(ConfiguredAssessor[DIGFLConfig]):
+    """First-order gains. Options are those of `DIGFLConfig`.
 
     utility  one with a method `gradient`: model -> the gradient of the validation loss, by layer name
-    form     "raw", signed, or "share", each round's positive part divided by its sum
-    weights  w of the raw form: as in the "round"'s own aggregation (alike where it does not say), or "uniform"
 
     `evaluations` counts the gradients.
     """
 
     method = "dig-fl"
 
-    def __init__(
-        self,
-        utility: Differentiable | Evaluator,
-        form: Form = "raw",
-        weights: Weights = "round",
-        bad_uploads: Policy = "quarantine",
-    ) -> None:
-        super().__init__(bad_uploads)
-        check_word("form", form, ("raw", "share"))
-        check_word("weights", weights, ("round", "uniform"))
+    def __init__(self, utility: Differentiable | Evaluator, config: DIGFLConfig | None = None, **options: Any) -> None:
+        super().__init__(config, **options)
         own = Evaluator.of(utility)
         if not isinstance(own.utility, Differentiable):
             raise BadSetting(
@@ -62,33 +66,32 @@ class DIGFL(Assessor):
                 f" layer name; {own.name} has none. A run of the lab has one: fedcoast.simulation.utility.utility_for"
             )
         self.utility: Differentiable = own.utility
-        self.form, self.weights = form, weights
         self.evaluations = 0
         self._name = own.name
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"utility": self._name, "form": self.form, "weights": self.weights}
+        return {"utility": self._name, **super().settings}
 
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        model = round.read_start(schema)
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        model = fl_round.read_start(schema)
         start = pick(model, schema.trainable)
-        slopes = self._gradient(model, schema, round.number)
+        slopes = self._gradient(model, schema, fl_round.number)
         gains = {client: dot(chunks(slopes), chunks(start, pick(local, schema.trainable))) for client, local in uploads}
-        if self.form == "share":
-            return {round.number: _positive_shares(gains)}
+        if self.config.form == "share":
+            return {fl_round.number: _positive_shares(gains)}
         even = dict.fromkeys(gains, 1 / len(gains)) if gains else {}
-        weights = shares(round, tuple(gains)) if self.weights == "round" else even
-        return {round.number: {client: weights[client] * gain for client, gain in gains.items()}}
+        weights = shares(fl_round, tuple(gains)) if self.config.weights == "round" else even
+        return {fl_round.number: {client: weights[client] * gain for client, gain in gains.items()}}
 
     def _gradient(self, model: dict[str, Array], schema: ModelSchema, number: int) -> list[Array]:
-        given = self.utility.gradient(model)
+        gradient = self.utility.gradient(model)
         self.evaluations += 1
         slopes = []
         for entry in schema.trainable:
-            if entry.name not in given:
+            if entry.name not in gradient:
                 raise BadSetting(f"the utility's gradient must have every layer; {entry.name!r} is missing")
-            slope, _ = read(given[entry.name])
+            slope, _ = read(gradient[entry.name])
             if slope.shape != entry.shape or not np.isfinite(slope).all():
                 raise BadSetting(
                     f"the utility's gradient of layer {entry.name!r} must be finite and of shape {entry.shape};"
@@ -104,6 +107,6 @@ def _positive_shares(gains: Mapping[Client, float]) -> dict[Client, float]:
     >>> {client: round(share, 6) for client, share in _positive_shares({"a": 3.0, "b": 1.0, "c": -5.0}).items()}
     {'a': 0.749998, 'b': 0.249999, 'c': 0.0}
     """
-    kept = {client: max(0.0, gain) for client, gain in gains.items()}
-    total = sum(kept.values()) + 1e-5
-    return {client: gain / total for client, gain in kept.items()}
+    positive = {client: max(0.0, gain) for client, gain in gains.items()}
+    total = sum(positive.values()) + 1e-5
+    return {client: gain / total for client, gain in positive.items()}

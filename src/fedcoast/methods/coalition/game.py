@@ -1,48 +1,49 @@
-"""The game that a round is: its players are the clients that answered, a coalition is worth what its model is.
+"""A round as a cooperative game: the players are the clients that answered, a coalition is worth what its model is.
 
     θ_S = Θ^{t−1} + Σ_{i∈S} w_i·(θ_i^t − Θ^{t−1}) / D,    v_t(S) = U(θ_S),    θ_∅ = Θ^{t−1}
 
-Every method that plays it says in its own file how the worths become credits, and nothing else.
+Each method only defines, in its own file, how these worths become credits.
 """
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, TypeVar
 
 import numpy as np
 
 from fedcoast.errors import BadSetting, Client
-from fedcoast.methods.base import Assessor, Uploads
+from fedcoast.methods.base import Uploads
 from fedcoast.methods.coalition.coalition_models import Denominator, divisor, merge, scaled
+from fedcoast.methods.coalition.config import CoalitionConfig
 from fedcoast.methods.coalition.games import Values, members, tabulate
 from fedcoast.methods.coalition.utility import Evaluator, Utility
+from fedcoast.methods.configured import ConfiguredAssessor
 from fedcoast.methods.ledger import Credits
-from fedcoast.methods.option_checks import check_word
 from fedcoast.methods.updates import shares
 from fedcoast.rounds.arrays import Array
-from fedcoast.rounds.round import Policy, Round
+from fedcoast.rounds.round import Round
 from fedcoast.rounds.schema import ModelSchema
 
-Weights = Literal["round", "uniform"]
+Config = TypeVar("Config", bound=CoalitionConfig)
 
 MOST_PLAYERS = 15
 
 
 class RoundGame:
-    """One round as a game; called with coalitions, it answers what they are worth. `asked` has all answers so far."""
+    """One round as a game: called with coalitions, it returns their worths. `worths` has all needed so far."""
 
     def __init__(
         self,
-        round: Round,
+        fl_round: Round,
         start: Mapping[str, Array],
         local: Mapping[Client, Mapping[str, Array]],
         weights: Sequence[float],
         denominator: Denominator,
         evaluator: Evaluator,
     ) -> None:
-        self.number, self.clients = round.number, tuple(local)
-        self.asked: dict[int, float] = {}
-        self._round, self._start, self._local = round, start, list(local.values())
+        self.number, self.clients = fl_round.number, tuple(local)
+        self.worths: dict[int, float] = {}
+        self._round, self._start, self._local = fl_round, start, list(local.values())
         self._weights, self._denominator, self._evaluator = weights, denominator, evaluator
 
     @property
@@ -50,7 +51,7 @@ class RoundGame:
         return len(self.clients)
 
     def __call__(self, coalitions: Sequence[int]) -> list[float]:
-        missing = sorted({coalition for coalition in coalitions if coalition not in self.asked})
+        missing = sorted({coalition for coalition in coalitions if coalition not in self.worths})
         worths = self._evaluator.worths(
             self._round,
             [self._key(coalition) for coalition in missing],
@@ -59,90 +60,81 @@ class RoundGame:
             ),
             lambda place: f"the coalition {list(self.members(missing[place]))} of round {self.number}",
         )
-        self.asked.update(zip(missing, worths, strict=True))
-        return [self.asked[coalition] for coalition in coalitions]
+        self.worths.update(zip(missing, worths, strict=True))
+        return [self.worths[coalition] for coalition in coalitions]
 
     def members(self, coalition: int) -> tuple[Client, ...]:
         return tuple(self.clients[player] for player in members(coalition))
 
     def table(self) -> Values:
-        """What all coalitions are worth."""
+        """The worths of all coalitions."""
         return tabulate(self, self.players)
 
+    def generator(self, seed: int) -> np.random.Generator:
+        """Random numbers of this round alone: neither a resume nor what other rounds drew changes them."""
+        return np.random.default_rng([seed, self.number])
+
     def _key(self, coalition: int) -> tuple[Any, ...]:
-        """All that a coalition's model is made of, within a round: who is in it, and how heavy."""
+        """What determines a coalition's model within a round: its members and their weights."""
         who = tuple((self.clients[player], self._weights[player]) for player in members(coalition))
         return who, divisor(self._weights, coalition, self._denominator)
 
 
-class UtilityAssessor(Assessor):
-    """What the methods that value coalitions by a utility have in common.
+class UtilityAssessor(ConfiguredAssessor[Config]):
+    """Base of the methods that value coalitions by a utility.
 
-    utility      model -> float, larger is better (minus the validation loss, say), or an `Evaluator` to share
-    weights      how heavy a client is in a coalition: as in the "round"'s own aggregation (alike where it does not
-                 say), or "uniform"
-    denominator  "renormalise" by the weights of the members, as a server would that heard them alone, or "fixed":
-                 by everybody's, so that a client whose update is zero adds nothing to any coalition
-    force        value all 2^N coalitions also of more than 15 clients
+    utility  model -> float, larger is better (minus the validation loss, say), or an `Evaluator` to share
+    config   the method's options; they can also be given as keywords
+    force    value all 2^N coalitions also of more than 15 clients
 
-    `evaluations` is how many coalitions this method had to know; a shared evaluator may have asked for fewer.
+    `evaluations` is how many coalitions this method needed; a shared evaluator may have asked for fewer.
     """
 
-    exhaustive = True  # whether it asks about all 2^N coalitions
+    exhaustive = True  # whether it asks about all 2^N coalitions, unless its configuration samples them
 
     def __init__(
-        self,
-        utility: Utility | Evaluator,
-        weights: Weights = "round",
-        denominator: Denominator = "renormalise",
-        force: bool = False,
-        bad_uploads: Policy = "quarantine",
+        self, utility: Utility | Evaluator, config: Config | None = None, *, force: bool = False, **options: Any
     ) -> None:
-        super().__init__(bad_uploads)
-        check_word("weights", weights, ("round", "uniform"))
-        check_word("denominator", denominator, ("renormalise", "fixed"))
+        super().__init__(config, **options)
         self.evaluator = Evaluator.of(utility)
-        self.weights, self.denominator, self.force = weights, denominator, force
+        self.force = force
         self.evaluations = 0
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"utility": self.evaluator.name, "weights": self.weights, "denominator": self.denominator}
+        return {"utility": self.evaluator.name, **super().settings}
 
-    def _weights(self, round: Round, clients: Sequence[Client]) -> list[float]:
-        given = shares(round, clients) if self.weights == "round" else dict.fromkeys(clients, 1.0)
-        return scaled([given[client] for client in clients])
+    def _weights(self, fl_round: Round, clients: Sequence[Client]) -> list[float]:
+        weight_of = shares(fl_round, clients) if self.config.weights == "round" else dict.fromkeys(clients, 1.0)
+        return scaled([weight_of[client] for client in clients])
 
     def _check_players(self, count: int, who: str) -> None:
-        if self.exhaustive and count > MOST_PLAYERS and not self.force:
+        asks_all = self.exhaustive and not self.config.sampled
+        if asks_all and count > MOST_PLAYERS and not self.force:
             raise BadSetting(
-                f"{who} {count} clients, and {self.method} asks the utility about all 2^{count} = {2**count:,} of their"
+                f"{who} {count} clients, and {self.method} evaluates all 2^{count} = {2**count:,} of their"
                 f" coalitions; above {MOST_PLAYERS} it does so only with force=True. Sampling needs fewer: tmc-shapley,"
                 " gtg-shapley"
             )
 
 
-class GameAssessor(UtilityAssessor):
-    """Plays each round as a game by itself; a method says in `_values` what the players are worth."""
+class GameAssessor(UtilityAssessor[Config]):
+    """Plays each round as a game of its own; `_values` says what the players are worth."""
 
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        game = self._game(round, schema, uploads)
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        game = self._game(fl_round, schema, uploads)
         try:
             values = self._values(game) if game.players else np.zeros(0)
         finally:
-            self.evaluations += len(game.asked)
-        return {round.number: {c: float(value) for c, value in zip(game.clients, values, strict=True)}}
+            self.evaluations += len(game.worths)
+        return {fl_round.number: {c: float(value) for c, value in zip(game.clients, values, strict=True)}}
 
-    def _game(self, round: Round, schema: ModelSchema, uploads: Uploads) -> RoundGame:
-        self._check_players(len(round.clients), f"round {round.number} has")
-        start, local = round.read_start(schema), dict(uploads)
-        weights = self._weights(round, tuple(local))
-        return RoundGame(round, start, local, weights, self.denominator, self.evaluator)
+    def _game(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> RoundGame:
+        self._check_players(len(fl_round.clients), f"round {fl_round.number} has")
+        start, local = fl_round.read_start(schema), dict(uploads)
+        weights = self._weights(fl_round, tuple(local))
+        return RoundGame(fl_round, start, local, weights, self.config.denominator, self.evaluator)
 
     @abstractmethod
     def _values(self, game: RoundGame) -> Values:
         """What each player of the game is worth, in their order; there is at least one."""
-
-    def _chance(self, seed: int, game: RoundGame) -> np.random.Generator:
-        """The round's own: neither a resume nor what was drawn before changes it."""
-        return np.random.default_rng([seed, game.number])

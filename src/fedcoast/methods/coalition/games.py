@@ -1,14 +1,14 @@
-"""Cooperative games, and what their players are worth.
+"""Cooperative games and the values of their players.
 
 A game of n players says what every coalition S is worth, v(S). A coalition is an integer whose bits are its members:
-5 = 0b101 is players 0 and 2, 0 is nobody, 2ⁿ − 1 everyone. A game comes in one of two forms:
+5 = 0b101 is players 0 and 2, 0 is the empty coalition, 2ⁿ − 1 the full one. A game has one of two forms:
 
     table   the 2ⁿ worths, in the order of the integers
-    ask     a function from some coalitions to their worths: whoever answers may evaluate them together, and keep them
+    ask     a function from several coalitions to their worths, which it may compute together and cache
 
-Values here are sums of marginals v(S∪i) − v(S), weighted by the size of S (semivalues): Shapley's weighs every size
-alike, Banzhaf's every coalition. Sums are exactly rounded, so players who add the same have the same value, bit for
-bit.
+Values here are sums of marginals v(S∪i) − v(S), weighted by the size of S (semivalues): Shapley gives
+every size the same weight, Banzhaf every coalition. Sums are exactly rounded, so players that add the same have the
+same value, bit for bit.
 """
 
 import math
@@ -35,7 +35,7 @@ def everyone(players: int) -> int:
 
 
 def members(coalition: int) -> tuple[int, ...]:
-    """Who is in it, in order.
+    """The members of a coalition, in order.
 
     >>> members(0b1011)
     (0, 1, 3)
@@ -100,7 +100,7 @@ def _without(coalitions: NDArray[np.int64], player: int) -> NDArray[np.int64]:
 
 
 def shapley(table: ArrayLike) -> Values:
-    """Shapley's value: p(k) = 1 / (n·C(n−1, k)), every place in the order of joining alike. It sums to v(N) − v(∅).
+    """Shapley's value: p(k) = 1 / (n·C(n−1, k)), equal weights for every place in the order. It sums to v(N) − v(∅).
 
     >>> shapley([0.0, 1.0, 1.5, 4.0]).tolist()
     [1.75, 2.25]
@@ -110,7 +110,7 @@ def shapley(table: ArrayLike) -> Values:
 
 
 def banzhaf(table: ArrayLike) -> Values:
-    """Banzhaf's value: p(k) = 2^{−(n−1)}, every coalition alike (Wang, Jia, "Data Banzhaf", AISTATS 2023).
+    """Banzhaf's value: p(k) = 2^{−(n−1)}, equal weights for all coalitions (Wang, Jia, "Data Banzhaf", AISTATS 2023).
 
     >>> banzhaf([0.0, 1.0, 1.5, 4.0]).tolist()
     [1.75, 2.25]

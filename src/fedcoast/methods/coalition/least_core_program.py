@@ -31,11 +31,11 @@ def least_core(worths: Mapping[int, float], players: int, *, normalise: bool = T
     total = worths[everyone(players)] - empty
     if players == 1:
         return np.array([total]), 0.0
-    held = sorted(coalition for coalition in worths if 0 < coalition < everyone(players))
-    sides = np.zeros((len(held), players))
-    for row, coalition in enumerate(held):
+    coalitions = sorted(coalition for coalition in worths if 0 < coalition < everyone(players))
+    sides = np.zeros((len(coalitions), players))
+    for row, coalition in enumerate(coalitions):
         sides[row, members(coalition)] = 1
-    claims = np.array([worths[coalition] - empty for coalition in held])
+    claims = np.array([worths[coalition] - empty for coalition in coalitions])
     scale = max(abs(total), float(np.abs(claims).max(initial=0.0)))
     if scale == 0:
         return np.zeros(players), 0.0
@@ -59,10 +59,10 @@ def _solve(sides: NDArray[np.float64], claims: NDArray[np.float64], total: float
             method="highs",
         )
     if answer is None or answer.status != 0:
-        missed = [player for player in range(players) if not sides[:, player].any()]
+        unconstrained = [player for player in range(players) if not sides[:, player].any()]
         unbounded = answer is None or answer.status in (3, 4)  # by the solver's own numbers
         why = "they leave some payments free" if unbounded else f"the solver stopped ({answer})"
-        which = f"no coalition has player {missed[0]}" if missed else why
+        which = f"no coalition has player {unconstrained[0]}" if unconstrained else why
         raise BadSetting(
             f"the least core has no bound on these {len(sides)} coalitions of {players} players: {which}."
             " Sample more coalitions; with each player alone among them there is always a bound"

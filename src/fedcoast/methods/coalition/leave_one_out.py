@@ -11,12 +11,13 @@ Deviations: none. Credits do not add up to the round's gain, and of two clients 
 nothing.
 """
 
+from fedcoast.methods.coalition.config import CoalitionConfig
 from fedcoast.methods.coalition.game import GameAssessor, RoundGame
 from fedcoast.methods.coalition.games import Values, leave_one_out
 
 
-class LeaveOneOut(GameAssessor):
-    """utility, weights, denominator as in `fedcoast.methods.coalition.game`."""
+class LeaveOneOut(GameAssessor[CoalitionConfig]):
+    """Options are those of `CoalitionConfig`; `utility` as in `fedcoast.methods.coalition.game`."""
 
     method = "leave-one-out"
     exhaustive = False

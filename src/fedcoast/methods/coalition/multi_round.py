@@ -13,60 +13,52 @@ round that gained or lost less than `guard` gives 0 to all, and a loss is divide
 formula as printed. The rest of TMR is `cut`: rounds whose λ^t is below it are not played.
 """
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from fedcoast.errors import BadSetting
-from fedcoast.methods.coalition.coalition_models import Denominator
-from fedcoast.methods.coalition.game import GameAssessor, RoundGame, Weights
+from fedcoast.methods.coalition.config import CoalitionConfig
+from fedcoast.methods.coalition.game import GameAssessor, RoundGame
 from fedcoast.methods.coalition.games import Values, shapley
-from fedcoast.methods.coalition.utility import Evaluator, Utility
 from fedcoast.methods.option_checks import is_number
-from fedcoast.rounds.round import Policy
+from fedcoast.methods.options import option
 
 
-class MultiRound(GameAssessor):
-    """Shares of the rounds' gains.
+@dataclass(frozen=True, kw_only=True)
+class MultiRoundConfig(CoalitionConfig):
+    """How rounds count."""
 
-    decay  λ in (0, 1]; 1 is MR, less is λ-MR (the VLDB'24 benchmark has 0.95)
-    guard  the gain or loss below which a round gives nothing, in the utility's own units; None for the bare formula
-    cut    rounds with λ^t below this are not played (TMR); 0 plays all
-    utility, weights, denominator, force as in `fedcoast.methods.coalition.game`.
-    """
+    decay: float = option(1.0, "λ in (0, 1]; 1 is MR, less is λ-MR.", "The VLDB'24 benchmark has 0.95.")
+    guard: float | None = option(
+        1e-6, "Gain or loss, in the utility's own units, below which a round gives nothing; none for the bare formula."
+    )
+    cut: float = option(0.0, "Rounds with λ^t below this are not played (TMR); 0 plays all.")
 
-    method = "multi-round"
-
-    def __init__(
-        self,
-        utility: Utility | Evaluator,
-        decay: float = 1.0,
-        guard: float | None = 1e-6,
-        cut: float = 0.0,
-        weights: Weights = "round",
-        denominator: Denominator = "renormalise",
-        force: bool = False,
-        bad_uploads: Policy = "quarantine",
-    ) -> None:
-        super().__init__(utility, weights, denominator, force, bad_uploads)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        decay, guard, cut = self.decay, self.guard, self.cut
         if not is_number(decay) or not 0 < decay <= 1:
             raise BadSetting(f"decay must lie in (0, 1], the λ of λ-MR; got {decay!r}")
         if guard is not None and (not is_number(guard) or guard < 0):
             raise BadSetting(f"guard must be a number of at least 0, or None for the bare formula; got {guard!r}")
         if not is_number(cut) or not 0 <= cut <= 1:
             raise BadSetting(f"cut must lie in [0, 1], the λ^t below which rounds are not played; got {cut!r}")
-        self.decay, self.guard, self.cut = decay, guard, cut
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {**super().settings, "decay": self.decay, "guard": self.guard, "cut": self.cut}
+
+class MultiRound(GameAssessor[MultiRoundConfig]):
+    """Shares of the rounds' gains. Options are those of `MultiRoundConfig`; `utility` and `force` as in
+    `fedcoast.methods.coalition.game`.
+    """
+
+    method = "multi-round"
 
     def _values(self, game: RoundGame) -> Values:
-        factor = self.decay ** (len(self._ledger.credits) + 1)
-        if factor < self.cut:
+        factor = self.config.decay ** (len(self._ledger.credits) + 1)
+        if factor < self.config.cut:
             return np.zeros(game.players)
         values = shapley(game.table())
         gain = float(values.sum())
-        if gain == 0 or abs(gain) < (self.guard or 0.0):
+        if gain == 0 or abs(gain) < (self.config.guard or 0.0):
             return np.zeros(game.players)
-        return values * (factor / (gain if self.guard is None else abs(gain)))
+        return values * (factor / (gain if self.config.guard is None else abs(gain)))

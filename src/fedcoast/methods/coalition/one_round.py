@@ -1,16 +1,16 @@
-"""OR: one Shapley value for the whole training, of models put together afterwards from what each client had sent.
+"""OR: one Shapley value for the whole training, from models rebuilt afterwards from the uploads of each coalition.
 
     replay   θ_S^t = θ_S^{t−1} + Σ_{i∈S∩I_t} w_i·Δ_i^t / Σ_{j∈S∩I_t} w_j,  θ_S^0 = Θ^0
     score    the Shapley value of v(S) = U(θ_S^T) after the last round T
 
 Paper: Song, Tong, Wei, "Profit Allocation for Federated Learning", IEEE Big Data 2019 (OR).
 Needs: a utility; no full participation.
-Cost: 2^N evaluations in all, made when the answer is asked for; one sum of updates for each client, or more (below).
+Cost: 2^N evaluations in all, made when the answer is requested; one sum of updates for each client, or more (below).
 Deviations: exact for any participation and weights, and without a model for each of the 2^N coalitions: the replay
 is linear in the updates, so rounds in which the same clients took part with the same relative weights need one sum
 for each client. Each other mix of participants and weights costs its own sums. Entries that nobody trains are those
-of the members' last round. The replay drifts away from what S would have trained, since updates were made at the
-real Θ; that is OR. The credit of the whole training stands at the last round, and is not final while rounds follow.
+of the members' last round. The replay differs from what S would have trained, since updates were made at the
+real Θ; that is OR. The credit of the whole training is that of the last round, and is not final while rounds follow.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,14 +21,15 @@ import numpy as np
 
 from fedcoast.errors import Client
 from fedcoast.methods.base import Uploads
-from fedcoast.methods.coalition.coalition_models import Denominator, merge, replay
-from fedcoast.methods.coalition.game import UtilityAssessor, Weights
+from fedcoast.methods.coalition.coalition_models import merge, replay
+from fedcoast.methods.coalition.config import CoalitionConfig
+from fedcoast.methods.coalition.game import UtilityAssessor
 from fedcoast.methods.coalition.games import members, shapley, tabulate
 from fedcoast.methods.coalition.utility import Evaluator, Utility
 from fedcoast.methods.ledger import Credits
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
-from fedcoast.rounds.round import Policy, Round
+from fedcoast.rounds.round import Round
 from fedcoast.rounds.schema import ModelSchema
 
 Arrays = dict[str, Array]
@@ -48,8 +49,8 @@ class _History:
         return in_order(self.carried)
 
 
-class OneRound(UtilityAssessor):
-    """utility, weights, denominator, force as in `fedcoast.methods.coalition.game`."""
+class OneRound(UtilityAssessor[CoalitionConfig]):
+    """Options are those of `CoalitionConfig`; `utility` and `force` as in `fedcoast.methods.coalition.game`."""
 
     method = "one-round"
     credits_absent = True  # the one credit there is stands for all rounds
@@ -58,17 +59,17 @@ class OneRound(UtilityAssessor):
     def __init__(
         self,
         utility: Utility | Evaluator,
-        weights: Weights = "round",
-        denominator: Denominator = "renormalise",
+        config: CoalitionConfig | None = None,
+        *,
         force: bool = False,
-        bad_uploads: Policy = "quarantine",
+        **options: Any,
     ) -> None:
-        super().__init__(utility, weights, denominator, force, bad_uploads)
+        super().__init__(utility, config, force=force, **options)
         self._history: _History | None = None
         self._valued: tuple[_History | None, dict[Client, float]] = (None, {})
 
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        start = round.read_start(schema)
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        start = fl_round.read_start(schema)
         history = self._history or _History({name: array.copy() for name, array in start.items()})
         trained = [entry.name for entry in schema.trainable]
         others = [name for name in start if name not in set(trained)]
@@ -78,8 +79,8 @@ class OneRound(UtilityAssessor):
             with np.errstate(over="ignore"):
                 moved[client] = {name: model[name].astype(np.float64) - start[name] for name in trained}
             carried[client] = {name: model[name].copy() for name in others}
-        self._check_players(len({*history.carried, *moved}), f"with round {round.number} there are")
-        weights = dict(zip(moved, self._weights(round, tuple(moved)), strict=True))
+        self._check_players(len({*history.carried, *moved}), f"with round {fl_round.number} there are")
+        weights = dict(zip(moved, self._weights(fl_round, tuple(moved)), strict=True))
         mix = tuple(weights.items())
         for client, before in history.sums.get(mix, {}).items():
             for name, total in before.items():
@@ -87,7 +88,7 @@ class OneRound(UtilityAssessor):
         self._history = _History(
             history.origin,
             {**history.sums, mix: moved} if moved else history.sums,
-            {**history.carried, **{c: (round.number, weights[c], carried[c]) for c in moved}},
+            {**history.carried, **{c: (fl_round.number, weights[c], carried[c]) for c in moved}},
         )
         return {}
 
@@ -111,7 +112,7 @@ class OneRound(UtilityAssessor):
 
         def models(coalitions: Sequence[int]) -> Iterator[Arrays]:
             for coalition in coalitions:
-                model = replay(history.origin, legs, coalition, self.denominator)
+                model = replay(history.origin, legs, coalition, self.config.denominator)
                 yield {**model, **_carried(history, [clients[seat] for seat in members(coalition)])}
 
         table = tabulate(

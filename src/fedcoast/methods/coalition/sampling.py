@@ -1,7 +1,7 @@
-"""Shapley's value from some orders of joining instead of all: each player gets the mean of what it adds when it joins.
+"""Shapley values from sampled orders of joining: each player gets the mean of what it adds when it joins.
 
 Two samplers of the field: TMC stops walking an order when what is left to gain is small (Ghorbani, Zou, ICML 2019);
-GTG also sees to it that everybody comes first equally often, skips games with nothing to share out, and stops when
+GTG also lets every player come first equally often, skips games with nothing to share out, and stops when
 the means have settled (Liu, Chen, Yu, Liu, Cui, ACM TIST 2022). `ask` is as in `games`.
 """
 
@@ -76,15 +76,15 @@ def tmc(ask: Ask, players: int, orders: Orders, tolerance: float = 0.0) -> Value
     return np.asarray(marginals(ask, players, orders, tolerance).mean(axis=0))
 
 
-def settled(means: NDArray[np.float64], change: float = 0.05) -> bool:
+def settled(means: NDArray[np.float64], convergence_tol: float = 0.05) -> bool:
     """GTG's rule of convergence on the last ten running means, a row each: the distance of each from the newest,
-    relative and averaged over the players, is at most `change`.
+    relative and averaged over the players, is at most `convergence_tol`.
 
     >>> settled(np.array([[1.01, 2.0], [1.0, 2.0]])), settled(np.array([[1.5, 2.0], [1.0, 2.0]]))
     (True, False)
     """
     newest = means[-1]
-    return bool((np.abs(means - newest) / (np.abs(newest) + 1e-12)).mean(axis=1).max() <= change)
+    return bool((np.abs(means - newest) / (np.abs(newest) + 1e-12)).mean(axis=1).max() <= convergence_tol)
 
 
 def budget(players: int) -> tuple[int, int]:
@@ -102,28 +102,29 @@ def gtg(
     players: int,
     rng: np.random.Generator,
     *,
-    between: float = 0.001,
-    within: float = 0.001,
-    change: float = 0.05,
+    round_tol: float = 0.001,
+    within_tol: float = 0.001,
+    convergence_tol: float = 0.05,
     most: int | None = None,
 ) -> Values:
     """GTG-Shapley: the mean marginal over guided sweeps until the means settle or `most` orders were walked.
 
-    All zero where |v(N) − v(∅)| is at most `between`; an order is walked until v(prefix) is within `within` of v(N).
+    All zero where |v(N) − v(∅)| is at most `round_tol`; an order is walked until v(prefix) is within `within_tol` of
+    v(N).
 
     >>> from fedcoast.methods.coalition.games import lookup
     >>> gtg(lookup([0.0, 1.0, 1.5, 4.0]), 2, np.random.default_rng(0)).tolist()
     [1.75, 2.25]
     """
     full, empty = ask([everyone(players), 0])
-    if abs(full - empty) <= between:
+    if abs(full - empty) <= round_tol:
         return np.zeros(players)
     fewest, usual = budget(players)
     total, count, means = np.zeros(players), 0, np.zeros((0, players))
     while count < (usual if most is None else most):
-        if count > fewest and settled(means, change):
+        if count > fewest and settled(means, convergence_tol):
             break
-        rows = marginals(ask, players, guided_orders(players, rng), within)
+        rows = marginals(ask, players, guided_orders(players, rng), within_tol)
         sums = total + rows.cumsum(axis=0)
         means = np.concatenate([means, sums / np.arange(count + 1, count + len(rows) + 1)[:, np.newaxis]])[-_LAST:]
         total, count = sums[-1], count + len(rows)

@@ -13,12 +13,13 @@ break the null player: a client whose update is zero waters down the others and 
 `denominator="fixed"` gives it 0 exactly.
 """
 
+from fedcoast.methods.coalition.config import CoalitionConfig
 from fedcoast.methods.coalition.game import GameAssessor, RoundGame
 from fedcoast.methods.coalition.games import Values, shapley
 
 
-class Shapley(GameAssessor):
-    """utility, weights, denominator, force as in `fedcoast.methods.coalition.game`."""
+class Shapley(GameAssessor[CoalitionConfig]):
+    """Options are those of `CoalitionConfig`; `utility` and `force` as in `fedcoast.methods.coalition.game`."""
 
     method = "shapley"
 

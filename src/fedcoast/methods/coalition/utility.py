@@ -1,4 +1,4 @@
-"""What a model is worth, asked as rarely as possible: each coalition of a round once, several at a time, counted."""
+"""The worth of models, with as few evaluations as possible: each coalition of a round once, in parallel, counted."""
 
 import math
 import threading
@@ -11,36 +11,37 @@ from fedcoast.errors import BadSetting
 from fedcoast.methods.option_checks import check_count
 from fedcoast.rounds.arrays import Array
 
-Lent = Mapping[str, Array]
+ModelView = Mapping[str, Array]
 
 
 class Utility(Protocol):
     """A number for a model, the larger the better: minus the loss, or the accuracy, on validation data.
 
-    A model maps layer names to arrays, in the order of the global model. It is lent for the call: its arrays are
-    overwritten afterwards. A utility that several threads may ask at once says how many in an attribute `workers`.
+    A model maps layer names to arrays, in the order of the global model. It is valid only during the call: its arrays
+    are overwritten afterwards. A utility that several threads may call at once gives their number in an attribute
+    `workers`.
     """
 
-    def __call__(self, model: Lent, /) -> float: ...
+    def __call__(self, model: ModelView, /) -> float: ...
 
 
 @runtime_checkable
 class Differentiable(Protocol):
     """A utility that also knows the gradient of the validation *loss* at a model, by layer name."""
 
-    def __call__(self, model: Lent, /) -> float: ...
+    def __call__(self, model: ModelView, /) -> float: ...
 
-    def gradient(self, model: Lent, /) -> Mapping[str, Array]: ...
+    def gradient(self, model: ModelView, /) -> Mapping[str, Array]: ...
 
 
 class Evaluator:
-    """A utility behind a cache and a counter, asked by `workers` threads.
+    """A utility behind a cache and a counter, called by `workers` threads.
 
-    Several assessors that are given the same evaluator share what they ask about a round; the worths of one round
-    at a time are kept. `evaluations` is how often the utility was really asked.
+    Assessors with the same evaluator share its evaluations of a round; it keeps the worths of one round at a time.
+    `evaluations` is how often the utility was really called.
 
-    workers   threads that ask at once; as many as the utility's own `workers` says, else one
-    progress  called with `evaluations` after each of them, by whichever thread made it
+    workers   threads that evaluate at once; as many as the utility's own `workers` says, else one
+    progress  called with `evaluations` after each evaluation, from the thread that made it
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Evaluator:
             )
         self.utility = utility
         self.workers: int = getattr(utility, "workers", 1) if workers is None else workers
-        check_count("workers", self.workers, 1, "the threads that ask the utility at once")
+        check_count("workers", self.workers, 1, "the threads that evaluate at once")
         self.progress = progress
         self.evaluations = 0
         self._lock = threading.Lock()
@@ -70,19 +71,22 @@ class Evaluator:
     @property
     def name(self) -> str:
         """What the utility calls itself, for the settings."""
-        given = getattr(self.utility, "name", None)
-        return given if isinstance(given, str) else getattr(self.utility, "__qualname__", type(self.utility).__name__)
+        own_name = getattr(self.utility, "name", None)
+        if isinstance(own_name, str):
+            return own_name
+        qualified: str = getattr(self.utility, "__qualname__", type(self.utility).__name__)
+        return qualified
 
     def worths(
         self,
         scope: object,
         keys: Sequence[Hashable],
-        models: Callable[[Sequence[int]], Iterable[Lent]],
-        tell: Callable[[int], str],
+        models: Callable[[Sequence[int]], Iterable[ModelView]],
+        describe: Callable[[int], str],
     ) -> list[float]:
         """The worths of the models that the keys stand for within a scope (a round).
 
-        `models` makes those at some places of `keys`, one after the other; `tell` says in words which one a place is.
+        `models` makes those at some places of `keys`, one after the other; `describe` names the one at a place.
         Neighbours are made by the same thread.
         """
         if self._scope() is not scope:
@@ -92,10 +96,10 @@ class Evaluator:
         parts = [part for part in _split(missing, self.workers) if part]
         stop = threading.Event()
         if len(parts) == 1:
-            self._evaluate(parts[0], keys, models, tell, stop)
+            self._evaluate(parts[0], keys, models, describe, stop)
         elif parts:
             with ThreadPoolExecutor(len(parts), "fedcoast-utility") as pool:
-                jobs = [pool.submit(self._evaluate, part, keys, models, tell, stop) for part in parts]
+                jobs = [pool.submit(self._evaluate, part, keys, models, describe, stop) for part in parts]
                 try:
                     for job in jobs:
                         job.result()
@@ -107,15 +111,15 @@ class Evaluator:
         self,
         places: Sequence[int],
         keys: Sequence[Hashable],
-        models: Callable[[Sequence[int]], Iterable[Lent]],
-        tell: Callable[[int], str],
+        models: Callable[[Sequence[int]], Iterable[ModelView]],
+        describe: Callable[[int], str],
         stop: threading.Event,
     ) -> None:
         try:
             for place, model in zip(places, models(places), strict=True):
                 if stop.is_set():
                     return
-                worth = _number(self.utility(model), tell, place)
+                worth = _number(self.utility(model), describe, place)
                 with self._lock:
                     self._worths[keys[place]] = worth
                     self.evaluations += 1
@@ -125,15 +129,15 @@ class Evaluator:
             raise
 
 
-def _number(worth: Any, tell: Callable[[int], str], place: int) -> float:
+def _number(worth: Any, describe: Callable[[int], str], place: int) -> float:
     try:
         number = float(worth)
     except (TypeError, ValueError):
-        raise BadSetting(f"the utility must return a number; for {tell(place)} it returned {worth!r}") from None
+        raise BadSetting(f"the utility must return a number; for {describe(place)} it returned {worth!r}") from None
     if not math.isfinite(number):
         raise BadSetting(
-            f"the utility must be finite; for {tell(place)} it is {number}. If uploads diverged, a bounded utility such"
-            " as the accuracy still ranks them"
+            f"the utility must be finite; for {describe(place)} it is {number}. If uploads diverged, a bounded utility"
+            " such as the accuracy still ranks them"
         )
     return number
 

@@ -1,4 +1,4 @@
-"""CGSV as the public CoAst research code computes it, for whoever reproduces that paper's table: a plain cosine sum.
+"""CGSV as the public CoAst research code computes it, for reproducing that paper's table: a plain cosine sum.
 
     score    Σ_{t≥2} cos(Θ^t − Θ^{t−1}, θ_i^t − Θ^{t−1})
 
@@ -10,30 +10,25 @@ Deviations: from CGSV in everything but the cosine: no normalised updates, no mo
 round shown is skipped, because the code has no global model from before it. To compare methods, use `CGSV`.
 """
 
-from typing import Any
-
 from fedcoast.kernels.directions import chunks, cosine
-from fedcoast.methods.base import Assessor, Uploads
+from fedcoast.methods.base import Uploads
+from fedcoast.methods.configured import AssessorConfig, ConfiguredAssessor
 from fedcoast.methods.ledger import Credits
 from fedcoast.methods.updates import pick
 from fedcoast.rounds.round import Round
 from fedcoast.rounds.schema import ModelSchema
 
 
-class CGSVResearchCode(Assessor):
+class CGSVResearchCode(ConfiguredAssessor[AssessorConfig]):
     """The sum of cosines with the global movement, from the second round on."""
 
     method = "cgsv-research-code"
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {}
-
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        start = pick(round.read_start(schema), schema.trainable)
-        end = pick(round.read_end(schema), schema.trainable)
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        start = pick(fl_round.read_start(schema), schema.trainable)
+        end = pick(fl_round.read_end(schema), schema.trainable)
         credits = {
             client: cosine(chunks(end, start), chunks(pick(model, schema.trainable), start))
             for client, model in uploads
         }
-        return {} if self.last_round is None else {round.number: credits}
+        return {} if self.last_round is None else {fl_round.number: credits}

@@ -1,4 +1,4 @@
-"""Fed-PCA as the public CoAst research code computes it, for whoever reproduces that paper's table, faults and all.
+"""Fed-PCA as the public CoAst research code computes it, for reproducing that paper's table, faults included.
 
     codes    ⌊255·(θ − min θ/(max θ − min θ))⌋ of the client's own parameters, cut to 0 … 255
     bonus    the first 1000 parameters; halves are the first and the second half of the model
@@ -14,40 +14,44 @@ shuffled and not. Where a model's first half holds no more than 1000 parameters 
 half of that half earns the bonus. To compare methods, use `FedPCA`.
 """
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from fedcoast.errors import BadRound
 from fedcoast.kernels.ballots import Floats
 from fedcoast.kernels.peer_prediction import CHUNK, Codes, draw_pairs, peer_score
-from fedcoast.methods.base import Assessor, Uploads
+from fedcoast.methods.base import Uploads
+from fedcoast.methods.configured import AssessorConfig, ConfiguredAssessor
 from fedcoast.methods.ledger import Credits
 from fedcoast.methods.option_checks import check_seed
+from fedcoast.methods.options import option
 from fedcoast.methods.updates import pick
 from fedcoast.rounds.arrays import arithmetic
-from fedcoast.rounds.round import Policy, Round
+from fedcoast.rounds.round import Round
 from fedcoast.rounds.schema import ModelSchema
 
 LEVELS = 256
 BONUS = 1000
 
 
-class FedPCAResearchCode(Assessor):
-    """The sum of the scores of that code; `seed` decides, with the round's number, the pairs of the penalty."""
+@dataclass(frozen=True, kw_only=True)
+class FedPCAResearchCodeConfig(AssessorConfig):
+    """Where the draws of the penalty come from."""
+
+    seed: int = option(0, "Decides, with the round's number, the pairs of the penalty.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_seed(self.seed)
+
+
+class FedPCAResearchCode(ConfiguredAssessor[FedPCAResearchCodeConfig]):
+    """The sum of the scores of that code."""
 
     method = "fed-pca-research-code"
 
-    def __init__(self, seed: int = 0, bad_uploads: Policy = "quarantine") -> None:
-        super().__init__(bad_uploads)
-        check_seed(seed)
-        self.seed = seed
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"seed": self.seed}
-
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
         codes = {
             client: research_codes([arithmetic(array) for array in pick(model, schema.trainable)])
             for client, model in uploads
@@ -60,7 +64,7 @@ class FedPCAResearchCode(Assessor):
         first_half = size // 2
         bonus = np.arange(BONUS if first_half > BONUS else first_half // 2)
         half = np.repeat(np.array([0, 1], dtype=np.uint8), [first_half, size - first_half])
-        rng = np.random.default_rng([self.seed, round.number])
+        rng = np.random.default_rng([self.config.seed, fl_round.number])
         credits = {}
         for client, own in codes.items():
             scores = [
@@ -69,7 +73,7 @@ class FedPCAResearchCode(Assessor):
                 if other != client
             ]
             credits[client] = sum(scores) / len(scores)
-        return {round.number: credits}
+        return {fl_round.number: credits}
 
 
 def research_codes(model: list[Floats]) -> Codes:

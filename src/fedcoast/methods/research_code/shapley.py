@@ -11,38 +11,47 @@ coalition by its size, and skips the first round. From the code: the model is ev
 leaves it in training mode, which changes nothing in networks without batch norm or dropout). Coalitions are unweighted.
 """
 
+from dataclasses import dataclass
+from typing import Literal
+
 import numpy as np
 
 from fedcoast.methods.base import Uploads
+from fedcoast.methods.coalition.config import CoalitionConfig
 from fedcoast.methods.coalition.game import GameAssessor, RoundGame
 from fedcoast.methods.coalition.games import Values, everyone, research_code_shapley
-from fedcoast.methods.coalition.utility import Evaluator, Utility
 from fedcoast.methods.ledger import Credits
-from fedcoast.rounds.round import Policy, Round
+from fedcoast.methods.options import option
+from fedcoast.rounds.round import Round
 from fedcoast.rounds.schema import ModelSchema
 
 
-class ShapleyResearchCode(GameAssessor):
-    """`utility` and `force` as in `methods.coalition.game`; clients weigh alike, coalitions are renormalised."""
+@dataclass(frozen=True, kw_only=True)
+class ShapleyResearchCodeConfig(CoalitionConfig):
+    """Nothing to choose: clients count the same, and coalitions are renormalised."""
+
+    weights: Literal["uniform"] = option("uniform", "Clients count the same.")
+    denominator: Literal["renormalise"] = option("renormalise", "What a coalition's sum is divided by.")
+
+
+class ShapleyResearchCode(GameAssessor[ShapleyResearchCodeConfig]):
+    """`utility` and `force` as in `fedcoast.methods.coalition.game`."""
 
     method = "shapley-research-code"
 
-    def __init__(self, utility: Utility | Evaluator, force: bool = False, bad_uploads: Policy = "quarantine") -> None:
-        super().__init__(utility, "uniform", "renormalise", force, bad_uploads)
-
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
         if self.last_round is None:
-            self._check_players(len(round.clients), f"round {round.number} has")
+            self._check_players(len(fl_round.clients), f"round {fl_round.number} has")
             for _ in uploads:  # who cannot be used is noted all the same
                 pass
             return {}
-        return super()._take(round, schema, uploads)
+        return super()._take(fl_round, schema, uploads)
 
     def _values(self, game: RoundGame) -> Values:
         players = game.players
         if players < 3:
             return np.zeros(players)
         table = np.zeros(2**players)
-        wanted = range(1, everyone(players))
-        table[1:-1] = game(wanted)
+        coalitions = range(1, everyone(players))
+        table[1:-1] = game(coalitions)
         return research_code_shapley(table)

@@ -1,4 +1,4 @@
-"""Plain cosine: how far a client's update points where the whole round's does, summed over the rounds.
+"""Plain cosine: the cosine of a client's update with the update of the round, summed over the rounds.
 
     credit   φ_i^t = cos(Δ_i^t, R^t),  Δ_i^t = θ_i^t − Θ^{t−1}
     R^t      the mean update Σ_j w_j Δ_j^t (`reference="mean"`), or Θ^t − Θ^{t−1} (`reference="movement"`)
@@ -7,68 +7,65 @@
 Paper: none of its own; the simplest of the similarity family (CGSV without normalisation and memory).
 Needs: the clients' uploads; no validation data, no full participation.
 Cost: O(rounds · clients · parameters); "mean" reads every upload twice, and holds one float64 model.
-Deviations: none to have. A zero update, or a round that goes nowhere, is worth 0; one client alone 1.
+Deviations: none. A zero update, or a round that goes nowhere, is worth 0; one client alone 1.
 """
 
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from fedcoast.kernels.directions import accumulate, chunks, cosine, norm
-from fedcoast.methods.base import Assessor, Uploads
-from fedcoast.methods.layer_selection import Layers, choose, describe
+from fedcoast.methods.base import Uploads
+from fedcoast.methods.configured import ConfiguredAssessor, LayersConfig
+from fedcoast.methods.layer_selection import choose
 from fedcoast.methods.ledger import Credits
-from fedcoast.methods.option_checks import check_word
+from fedcoast.methods.options import option
 from fedcoast.methods.updates import again, pick, relative_weights
-from fedcoast.rounds.round import Policy, Round
+from fedcoast.rounds.round import Round
 from fedcoast.rounds.schema import ModelSchema
 
 Reference = Literal["mean", "movement"]
 
 
-class Cosine(Assessor):
-    """The sum of cosines.
+@dataclass(frozen=True, kw_only=True)
+class CosineConfig(LayersConfig):
+    """What an update is compared with."""
 
-    reference  what an update is compared with: the "mean" update of the round, weighted as the aggregation was if the
-               round says so, or the "movement" of the global model, which a server optimiser may have bent
-    layers     which tensors count: "all", "head", a pattern or several ("fc.*"), or a function of the name
-    """
+    reference: Reference = option(
+        "mean",
+        "What an update is compared with: the mean update of the round, or the movement of the global model.",
+        "The mean is weighted as the aggregation was, if the round has weights. A server optimiser may turn the"
+        " movement.",
+    )
+
+
+class Cosine(ConfiguredAssessor[CosineConfig]):
+    """The sum of cosines. Options are those of `CosineConfig`."""
 
     method = "cosine"
 
-    def __init__(
-        self, reference: Reference = "mean", layers: Layers = "all", bad_uploads: Policy = "quarantine"
-    ) -> None:
-        super().__init__(bad_uploads)
-        check_word("reference", reference, ("mean", "movement"))
-        describe(layers)
-        self.reference, self.layers = reference, layers
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"reference": self.reference, "layers": describe(self.layers)}
-
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        chosen = choose(self.layers, schema)
-        start = pick(round.read_start(schema), chosen)
-        if self.reference == "movement":
-            end = pick(round.read_end(schema), chosen)
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        chosen = choose(self.config.layers, schema)
+        start = pick(fl_round.read_start(schema), chosen)
+        if self.config.reference == "movement":
+            end = pick(fl_round.read_end(schema), chosen)
             length = norm(chunks(end, start))
             return {
-                round.number: {
+                fl_round.number: {
                     client: cosine(chunks(pick(model, chosen), start), chunks(end, start), other=length)
                     for client, model in uploads
                 }
             }
-        weights, clients = relative_weights(round), []
+        weights, clients = relative_weights(fl_round), []
         mean = [np.zeros(layer.shape) for layer in start]
         for client, model in uploads:
             accumulate(mean, chunks(pick(model, chosen), start), weights[client])
             clients.append(client)
         length = norm(chunks(mean))
         return {
-            round.number: {
+            fl_round.number: {
                 client: cosine(chunks(pick(model, chosen), start), chunks(mean), other=length)
-                for client, model in again(round, schema, clients)
+                for client, model in again(fl_round, schema, clients)
             }
         }

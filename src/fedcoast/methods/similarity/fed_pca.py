@@ -1,4 +1,4 @@
-"""Fed-PCA: how much more a client's quantised update tells about its peers' on the same parameter than on others.
+"""Fed-PCA: how much better a client's quantised update predicts its peers' on the same parameter than on others.
 
     codes    x_i[p] ∈ {0, …, h−1}, the update of parameter p on one scale for all clients of the round
     rule     Δ(a, b) = T(a, b) − T_i(a)·T_j(b) over one half of the parameters, for the tasks of the other half
@@ -17,7 +17,8 @@ expectation with less noise. An update of zeros has one code, is correlated with
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -34,12 +35,14 @@ from fedcoast.kernels.peer_prediction import (
     quantise,
     spare_tasks,
 )
-from fedcoast.methods.base import Assessor, Uploads
-from fedcoast.methods.layer_selection import Layers, choose, describe
+from fedcoast.methods.base import Uploads
+from fedcoast.methods.configured import ConfiguredAssessor, LayersConfig
+from fedcoast.methods.layer_selection import choose
 from fedcoast.methods.ledger import Credits
-from fedcoast.methods.option_checks import check_count, check_seed, check_word, is_number
+from fedcoast.methods.option_checks import check_count, check_seed, is_number
+from fedcoast.methods.options import option
 from fedcoast.methods.updates import again, pick
-from fedcoast.rounds.round import Policy, Round
+from fedcoast.rounds.round import Round
 from fedcoast.rounds.schema import ModelSchema
 
 Penalty = Literal["sampled", "exact"]
@@ -48,33 +51,28 @@ Clip = float | Literal["quantile"]
 QUANTILE = 0.999
 
 
-class FedPCA(Assessor):
-    """The sum of a client's peer-prediction scores, each in [−1, 1].
+@dataclass(frozen=True, kw_only=True)
+class FedPCAConfig(LayersConfig):
+    """How updates are quantised and compared."""
 
-    levels   h, how many codes there are
-    clip     X, the size of update beyond which all are alike: a number, or "quantile", the 99.9 % quantile of the
-             sizes of all the round's updates
-    peers    m, how many others a client is compared with, drawn for each client; all where there are no more
-    bonus    |M1|, how many tasks earn a bonus; at most half of the parameters
-    penalty  "sampled", one pair of other tasks for each bonus task, or "exact", the mean over all pairs
-    seed     the number that, with the round's, decides every draw
-    layers   which tensors count: "all", "head", a pattern or several ("fc.*"), or a function of the name
-    """
+    levels: int = option(8, "How many codes there are.", "The paper's h.")
+    clip: Clip = option(
+        "quantile",
+        "The size of update beyond which all count the same: a number, or quantile.",
+        "\"quantile\" is the 99.9 % quantile of the sizes of all the round's updates. The paper's X.",
+    )
+    peers: int = option(
+        5, "How many others a client is compared with, drawn for each client; all where there are no more."
+    )
+    bonus: int = option(1000, "How many tasks earn a bonus; at most half of the parameters.", "The paper's |M1|.")
+    penalty: Penalty = option(
+        "sampled", "sampled (one pair of other tasks for each bonus task), or exact (the mean over all pairs)."
+    )
+    seed: int = option(0, "Decides, with the round's number, every draw.")
 
-    method = "fed-pca"
-
-    def __init__(
-        self,
-        levels: int = 8,
-        clip: Clip = "quantile",
-        peers: int = 5,
-        bonus: int = 1000,
-        penalty: Penalty = "sampled",
-        seed: int = 0,
-        layers: Layers = "all",
-        bad_uploads: Policy = "quarantine",
-    ) -> None:
-        super().__init__(bad_uploads)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        levels, clip = self.levels, self.clip
         check_count("levels", levels, 2, "the codes an update may have")
         if levels > 1024:
             raise BadSetting(f"levels must be at most 1024, a table of its square is made; got {levels!r}")
@@ -82,30 +80,20 @@ class FedPCA(Assessor):
             raise BadSetting(
                 f"clip must be a positive number, the largest update told apart, or 'quantile'; got {clip!r}"
             )
-        check_count("peers", peers, 1, "the others a client is compared with")
-        check_count("bonus", bonus, 1, "the parameters that earn a bonus")
-        check_word("penalty", penalty, ("sampled", "exact"))
-        check_seed(seed)
-        describe(layers)
-        self.levels, self.clip, self.peers, self.bonus = levels, clip, peers, bonus
-        self.penalty, self.seed, self.layers = penalty, seed, layers
+        check_count("peers", self.peers, 1, "the others a client is compared with")
+        check_count("bonus", self.bonus, 1, "the parameters that earn a bonus")
+        check_seed(self.seed)
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {
-            "levels": self.levels,
-            "clip": self.clip,
-            "peers": self.peers,
-            "bonus": self.bonus,
-            "penalty": self.penalty,
-            "seed": self.seed,
-            "layers": describe(self.layers),
-        }
 
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        chosen = choose(self.layers, schema)
-        start = pick(round.read_start(schema), chosen)
-        if self.clip == "quantile":
+class FedPCA(ConfiguredAssessor[FedPCAConfig]):
+    """The sum of a client's peer-prediction scores, each in [−1, 1]. Options are those of `FedPCAConfig`."""
+
+    method = "fed-pca"
+
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        chosen = choose(self.config.layers, schema)
+        start = pick(fl_round.read_start(schema), chosen)
+        if self.config.clip == "quantile":
             clients: list[Client] = []
 
             def sizes() -> Iterator[Floats]:
@@ -113,25 +101,25 @@ class FedPCA(Assessor):
                     clients.append(client)
                     yield from chunks(pick(model, chosen), start)
 
-            most = len(round.clients) * sum(entry.size for entry in chosen)
-            bound, models = largest_share(sizes(), most, QUANTILE), again(round, schema, clients)
+            most = len(fl_round.clients) * sum(entry.size for entry in chosen)
+            bound, models = largest_share(sizes(), most, QUANTILE), again(fl_round, schema, clients)
         else:
-            bound, models = float(self.clip), uploads
+            bound, models = float(self.config.clip), uploads
         codes = {
-            client: np.concatenate([quantise(p, bound, self.levels) for p in chunks(pick(model, chosen), start)])
+            client: np.concatenate([quantise(p, bound, self.config.levels) for p in chunks(pick(model, chosen), start)])
             for client, model in models
         }
-        return {round.number: self._credit(round.number, codes)} if len(codes) > 1 else {}
+        return {fl_round.number: self._credit(fl_round.number, codes)} if len(codes) > 1 else {}
 
     def _credit(self, number: int, codes: Mapping[Client, Codes]) -> dict[Client, float]:
         size = len(next(iter(codes.values())))
-        rng = np.random.default_rng([self.seed, number])
-        bonus = rng.choice(size, min(self.bonus, size // 2), replace=False)
+        rng = np.random.default_rng([self.config.seed, number])
+        bonus = rng.choice(size, min(self.config.bonus, size // 2), replace=False)
         credits = {}
         for client in codes:
             others = [other for other in codes if other != client]
-            if self.peers < len(others):
-                others = [others[place] for place in np.sort(rng.choice(len(others), self.peers, replace=False))]
+            if self.config.peers < len(others):
+                others = [others[place] for place in np.sort(rng.choice(len(others), self.config.peers, replace=False))]
             scores = [self._compare(codes[client], codes[other], bonus, rng) for other in others]
             credits[client] = sum(scores) / len(scores)
         return credits
@@ -143,5 +131,5 @@ class FedPCA(Assessor):
                 f"Fed-PCA needs two parameters without bonus in each half of the model; {first.size} parameters, of"
                 f" which {len(bonus)} earn a bonus, are too few. Choose more layers or a smaller bonus"
             )
-        pairs = draw_pairs(half, bonus, rng) if self.penalty == "sampled" else None
-        return peer_score(first, second, half, bonus, self.levels, pairs)
+        pairs = draw_pairs(half, bonus, rng) if self.config.penalty == "sampled" else None
+        return peer_score(first, second, half, bonus, self.config.levels, pairs)

@@ -1,4 +1,4 @@
-"""ShapFed: class by class, how far a client's update of the classifier head points where everyone's does.
+"""ShapFed: the cosine of a client's update of the classifier head with the common one, averaged over the classes.
 
     rows     g_{i,c} = the row of class c of the head's update, weight and bias together
     common   G_c = Σ_i a_i·g_{i,c},  a_i = 1/N at first
@@ -11,11 +11,12 @@ Needs: a classifier, and the uploads of its head; no validation data, no full pa
 Cost: O(rounds · clients · parameters of the head).
 Deviations: it looks, and leaves training as it is (the authors aggregate and personalise by a). Their shares
 γ_i/Σγ turn negative with γ; ours stop at 0, alike if all do. A class that nobody trained is left out. Partial
-participation is ours: who is absent keeps γ, a newcomer counts as the mean of those known. The score is the
+participation is ours: an absent client keeps γ, a newcomer counts as the mean of the others. The score is the
 moving average and no sum of credits.
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -23,51 +24,41 @@ from numpy.typing import NDArray
 
 from fedcoast.errors import BadSetting, Client
 from fedcoast.kernels.directions import LARGEST, Doubles, row_cosines
-from fedcoast.methods.base import Assessor, Uploads
+from fedcoast.methods.base import Uploads
+from fedcoast.methods.configured import ConfiguredAssessor, HeadAverageConfig
 from fedcoast.methods.layer_selection import Layers, choose, describe
 from fedcoast.methods.ledger import Credits
-from fedcoast.methods.option_checks import check_word, is_number
+from fedcoast.methods.options import option
 from fedcoast.methods.updates import pick
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
-from fedcoast.rounds.round import Policy, Round
+from fedcoast.rounds.round import Round
 from fedcoast.rounds.schema import LayerSpec, ModelSchema
 
 Weighting = Literal["reputation", "uniform"]
 
 
-class ShapFed(Assessor):
-    """The moving average of a client's class-wise agreement, in [−1, 1].
+@dataclass(frozen=True, kw_only=True)
+class ShapFedConfig(HeadAverageConfig):
+    """How fast scores follow, and which clients count in the common update."""
 
-    memory     μ, how much of its score a client keeps from round to round, in [0, 1)
-    weighting  who counts how much in the common update: by "reputation", as the authors do, or "uniform"
-    layers     the classifier head: "head" finds it, or the pattern of its name ("fc.*")
-    """
+    weighting: Weighting = option(
+        "reputation", "How much a client counts in the common update: by reputation (as the authors do), or uniform."
+    )
+
+
+class ShapFed(ConfiguredAssessor[ShapFedConfig]):
+    """The moving average of a client's class-wise agreement, in [−1, 1]. Options are those of `ShapFedConfig`."""
 
     method = "shapfed"
 
-    def __init__(
-        self,
-        memory: float = 0.9,
-        weighting: Weighting = "reputation",
-        layers: Layers = "head",
-        bad_uploads: Policy = "quarantine",
-    ) -> None:
-        super().__init__(bad_uploads)
-        if not is_number(memory) or not 0 <= memory < 1:
-            raise BadSetting(f"memory must lie in [0, 1), the share of a score that is kept; got {memory!r}")
-        check_word("weighting", weighting, ("reputation", "uniform"))
-        describe(layers)
-        self.memory, self.weighting, self.layers = memory, weighting, layers
-        self._standing: dict[Client, float] = {}
+    def __init__(self, config: ShapFedConfig | None = None, **options: Any) -> None:
+        super().__init__(config, **options)
+        self._averages: dict[Client, float] = {}
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"memory": self.memory, "weighting": self.weighting, "layers": describe(self.layers)}
-
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        head = _head(self.layers, schema)
-        start = _rows(pick(round.read_start(schema), head))
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        head = _head(self.config.layers, schema)
+        start = _rows(pick(fl_round.read_start(schema), head))
         updates = {client: _difference(_rows(pick(model, head)), start) for client, model in uploads}
         table = class_cosines(updates, self._weights(updates))
         trained = np.array([update.any(axis=1) for update in updates.values()]).any(axis=0)
@@ -75,30 +66,30 @@ class ShapFed(Assessor):
             client: float(cosines[trained].mean()) if trained.any() else 0.0 for client, cosines in table.items()
         }
         moved = {
-            client: self.memory * self._standing[client] + (1 - self.memory) * credit
-            if client in self._standing
+            client: self.config.momentum * self._averages[client] + (1 - self.config.momentum) * credit
+            if client in self._averages
             else credit
             for client, credit in credits.items()
         }
-        self._standing = {**self._standing, **moved}
-        return {round.number: credits} if credits else {}
+        self._averages = {**self._averages, **moved}
+        return {fl_round.number: credits} if credits else {}
 
     def _weights(self, clients: Collection[Client]) -> dict[Client, float]:
-        known = [max(0.0, self._standing[client]) for client in clients if client in self._standing]
-        if self.weighting == "uniform" or not sum(known):
+        averages = [max(0.0, self._averages[client]) for client in clients if client in self._averages]
+        if self.config.weighting == "uniform" or not sum(averages):
             return dict.fromkeys(clients, 1 / max(1, len(clients)))
-        mean = sum(known) / len(known)
-        counts = {client: max(0.0, self._standing.get(client, mean)) for client in clients}
+        mean = sum(averages) / len(averages)
+        counts = {client: max(0.0, self._averages.get(client, mean)) for client in clients}
         return {client: count / sum(counts.values()) for client, count in counts.items()}
 
     def _scores(self, sums: dict[Client, float]) -> dict[Client, float]:
-        return {client: self._standing.get(client, 0.0) for client in sums}
+        return {client: self._averages.get(client, 0.0) for client in sums}
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        return {"standing": [[client_to_json(c), self._standing[c]] for c in in_order(self._standing)]}, {}
+        return {"standing": [[client_to_json(c), self._averages[c]] for c in in_order(self._averages)]}, {}
 
     def _restore(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
-        self._standing = {client_from_json(client): float(own) for client, own in facts["standing"]}
+        self._averages = {client_from_json(client): float(own) for client, own in facts["standing"]}
 
 
 def class_cosines(updates: Mapping[Client, Doubles], weights: Mapping[Client, float]) -> dict[Client, Doubles]:

@@ -9,7 +9,7 @@ Neumann Entropy", arXiv 2604.22562, 2026; μ and the normalisation by rank as in
 Needs: a last layer with two or more dimensions; no validation data, no full participation.
 Cost: O(rounds · clients · singular values of the last layer).
 Deviations: it looks, and leaves training as it is (the authors aggregate by the shares). The bias is left out, as in
-their code. An update of rank 0 or 1 is worth 0, where theirs divides by ln 1. Who is absent keeps E. The score is a
+their code. An update of rank 0 or 1 is worth 0, where theirs divides by ln 1. An absent client keeps E. The score is a
 share of moving averages and no sum of credits: a client that uses many directions for noise scores well.
 """
 
@@ -20,51 +20,39 @@ import numpy as np
 from fedcoast.errors import BadSetting, Client
 from fedcoast.kernels.directions import LARGEST
 from fedcoast.kernels.spectra import spectral_entropy
-from fedcoast.methods.base import Assessor, Uploads
+from fedcoast.methods.base import Uploads
+from fedcoast.methods.configured import ConfiguredAssessor, HeadAverageConfig
 from fedcoast.methods.layer_selection import Layers, choose, describe
 from fedcoast.methods.ledger import Credits
-from fedcoast.methods.option_checks import is_number
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
-from fedcoast.rounds.round import Policy, Round
+from fedcoast.rounds.round import Round
 from fedcoast.rounds.schema import ModelSchema
 
 
-class SpectralFed(Assessor):
-    """The share of a client's smoothed entropy, all of them together 1.
-
-    momentum  μ, how much of its average a client keeps from round to round, in [0, 1)
-    layers    the last layer: "head" finds it, or the pattern of its name ("fc.*")
-    """
+class SpectralFed(ConfiguredAssessor[HeadAverageConfig]):
+    """The share of a client's smoothed entropy, all of them together 1. Options are those of `HeadAverageConfig`."""
 
     method = "spectralfed"
 
-    def __init__(self, momentum: float = 0.9, layers: Layers = "head", bad_uploads: Policy = "quarantine") -> None:
-        super().__init__(bad_uploads)
-        if not is_number(momentum) or not 0 <= momentum < 1:
-            raise BadSetting(f"momentum must lie in [0, 1), the share of an average that is kept; got {momentum!r}")
-        describe(layers)
-        self.momentum, self.layers = momentum, layers
+    def __init__(self, config: HeadAverageConfig | None = None, **options: Any) -> None:
+        super().__init__(config, **options)
         self._entropy: dict[Client, float] = {}
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"momentum": self.momentum, "layers": describe(self.layers)}
-
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        name = _matrix(self.layers, schema)
-        start = round.read_start(schema)[name].astype(np.float64)
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        name = _matrix(self.config.layers, schema)
+        start = fl_round.read_start(schema)[name].astype(np.float64)
         credits = {}
         for client, model in uploads:
             with np.errstate(over="ignore"):
                 update = np.clip(model[name].astype(np.float64) - start, -LARGEST, LARGEST)
             credits[client] = spectral_entropy(update.reshape(len(update), -1))
         moved = {
-            client: self.momentum * self._entropy.get(client, credit) + (1 - self.momentum) * credit
+            client: self.config.momentum * self._entropy.get(client, credit) + (1 - self.config.momentum) * credit
             for client, credit in credits.items()
         }
         self._entropy = {**self._entropy, **moved}
-        return {round.number: credits} if credits else {}
+        return {fl_round.number: credits} if credits else {}
 
     def _scores(self, sums: dict[Client, float]) -> dict[Client, float]:
         total = sum(self._entropy[client] for client in in_order(self._entropy))

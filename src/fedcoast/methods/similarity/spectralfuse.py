@@ -22,62 +22,50 @@ import numpy as np
 from fedcoast.errors import BadSetting, Client
 from fedcoast.kernels.directions import LARGEST, Doubles, row_cosines
 from fedcoast.kernels.spectra import fuse, spectral_entropy
-from fedcoast.methods.base import Assessor, Uploads
+from fedcoast.methods.base import Uploads
+from fedcoast.methods.configured import ConfiguredAssessor, HeadAverageConfig
 from fedcoast.methods.layer_selection import Layers, choose, describe
 from fedcoast.methods.ledger import Credits
-from fedcoast.methods.option_checks import is_number
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
-from fedcoast.rounds.round import Policy, Round
+from fedcoast.rounds.round import Round
 from fedcoast.rounds.schema import LayerSpec, ModelSchema
 from fedcoast.stats.ranking import spearman
 
 PROCESS_NOISE, FIRST_VARIANCE = 1e-4, 1.0
 RANK_MEMORY, LEAST_NOISE = 0.9, 1e-3
 
-Standing = tuple[float, float, float, float]  # entropy, alignment, x, P
+FilterState = tuple[float, float, float, float]  # entropy, alignment, x, P
 
 
-class SpectralFuse(Assessor):
-    """The state of the filter, about 1 together.
-
-    momentum  μ, how much of its averages a client keeps from round to round, in [0, 1)
-    layers    the classifier head: "head" finds it, or the pattern of its name ("fc.*")
-    """
+class SpectralFuse(ConfiguredAssessor[HeadAverageConfig]):
+    """The state of the filter, about 1 together. Options are those of `HeadAverageConfig`."""
 
     method = "spectralfuse"
 
-    def __init__(self, momentum: float = 0.9, layers: Layers = "head", bad_uploads: Policy = "quarantine") -> None:
-        super().__init__(bad_uploads)
-        if not is_number(momentum) or not 0 <= momentum < 1:
-            raise BadSetting(f"momentum must lie in [0, 1), the share of an average that is kept; got {momentum!r}")
-        describe(layers)
-        self.momentum, self.layers = momentum, layers
-        self._standing: dict[Client, Standing] = {}
+    def __init__(self, config: HeadAverageConfig | None = None, **options: Any) -> None:
+        super().__init__(config, **options)
+        self._states: dict[Client, FilterState] = {}
         self._agreement = (0.0, 0.0)
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"momentum": self.momentum, "layers": describe(self.layers)}
-
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        weight, *rest = _head(self.layers, schema)
-        start = round.read_start(schema)
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+        weight, *rest = _head(self.config.layers, schema)
+        start = fl_round.read_start(schema)
         updates = {client: _rows(model, start, (weight, *rest)) for client, model in uploads}
         if not updates:
             return {}
         columns = int(np.prod(weight.shape[1:]))
         entropy = np.array([spectral_entropy(rows[:, :columns]) for rows in updates.values()])
-        before = [self._standing.get(client) for client in updates]
-        state = np.array([1 / len(updates) if known is None else known[2] for known in before])
+        before = [self._states.get(client) for client in updates]
+        state = np.array([1 / len(updates) if earlier is None else earlier[2] for earlier in before])
         alignment = alignments(updates, dict(zip(updates, state, strict=True)))
         smooth = [
-            (now, near) if known is None else (self._mix(known[0], now), self._mix(known[1], near))
-            for known, now, near in zip(before, entropy, alignment, strict=True)
+            (now, near) if earlier is None else (self._mix(earlier[0], now), self._mix(earlier[1], near))
+            for earlier, now, near in zip(before, entropy, alignment, strict=True)
         ]
         first, second = (_shares(np.array(column)) for column in zip(*smooth, strict=True))
         agreement = (self._follow(0, first, state), self._follow(1, second, state))
-        variance = np.array([FIRST_VARIANCE if known is None else known[3] for known in before]) + PROCESS_NOISE
+        variance = np.array([FIRST_VARIANCE if earlier is None else earlier[3] for earlier in before]) + PROCESS_NOISE
         noise = (1 - agreement[0] + LEAST_NOISE, 1 - agreement[1] + LEAST_NOISE)
         moved, variance = fuse(state, variance, first, second, noise)
         self._agreement = agreement
@@ -85,29 +73,29 @@ class SpectralFuse(Assessor):
             client: (float(smooth[place][0]), float(smooth[place][1]), float(moved[place]), float(variance[place]))
             for place, client in enumerate(updates)
         }
-        self._standing = {**self._standing, **now_known}
-        return {round.number: dict(zip(updates, (moved - state).tolist(), strict=True))}
+        self._states = {**self._states, **now_known}
+        return {fl_round.number: dict(zip(updates, (moved - state).tolist(), strict=True))}
 
     def _mix(self, before: float, now: float) -> float:
-        return self.momentum * before + (1 - self.momentum) * float(now)
+        return self.config.momentum * before + (1 - self.config.momentum) * float(now)
 
     def _follow(self, which: int, measured: Doubles, state: Doubles) -> float:
         rho = spearman(measured.tolist(), state.tolist())
         return RANK_MEMORY * self._agreement[which] + (1 - RANK_MEMORY) * (0.0 if np.isnan(rho) else rho)
 
     def _scores(self, sums: dict[Client, float]) -> dict[Client, float]:
-        return {client: self._standing[client][2] if client in self._standing else 0.0 for client in sums}
+        return {client: self._states[client][2] if client in self._states else 0.0 for client in sums}
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        standing = [[client_to_json(c), list(self._standing[c])] for c in in_order(self._standing)]
-        return {"standing": standing, "agreement": list(self._agreement)}, {}
+        states = [[client_to_json(c), list(self._states[c])] for c in in_order(self._states)]
+        return {"standing": states, "agreement": list(self._agreement)}, {}
 
     def _restore(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
         first, second = map(float, facts["agreement"])
-        standing: dict[Client, Standing] = {}
+        states: dict[Client, FilterState] = {}
         for client, (entropy, alignment, state, variance) in facts["standing"]:
-            standing[client_from_json(client)] = (float(entropy), float(alignment), float(state), float(variance))
-        self._standing, self._agreement = standing, (first, second)
+            states[client_from_json(client)] = (float(entropy), float(alignment), float(state), float(variance))
+        self._states, self._agreement = states, (first, second)
 
 
 def alignments(updates: Mapping[Client, Doubles], weights: Mapping[Client, float]) -> Doubles:

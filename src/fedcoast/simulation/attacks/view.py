@@ -53,7 +53,7 @@ class AttackView:
         return steps[::-1]
 
     def moved(self, update: Update) -> Arrays:
-        """The upload that moves the start by this update; entries that nobody trains stay at the start."""
+        """The upload that moves the start by this update; entries that are not trained stay at the start."""
         return {
             name: np.asarray(array + update[name], dtype=array.dtype) if name in update else array
             for name, array in self.start.items()

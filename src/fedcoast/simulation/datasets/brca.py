@@ -14,10 +14,10 @@ import numpy as np
 
 from fedcoast.errors import BadFile
 from fedcoast.simulation.datasets.checksums import holds
-from fedcoast.simulation.datasets.files import read_folder
 from fedcoast.simulation.datasets.published import Published
 from fedcoast.simulation.datasets.root import VARIABLE, root_folder
 from fedcoast.simulation.datasets.site_table import SiteTable
+from fedcoast.simulation.datasets.source_files import read_folder
 
 TITLE = "Breast cancer survival, six regions (TCGA-BRCA)"
 FOLDER = "tcga-brca"

@@ -11,10 +11,10 @@ import numpy as np
 
 from fedcoast.simulation.datasets.checksums import holds
 from fedcoast.simulation.datasets.dataset import Dataset, Images, Labels, counted
-from fedcoast.simulation.datasets.files import File, Files
 from fedcoast.simulation.datasets.labels import checked, named
 from fedcoast.simulation.datasets.pickles import read_pickle
 from fedcoast.simulation.datasets.published import CIFAR100, CIFAR100_TRAINING_IMAGES
+from fedcoast.simulation.datasets.source_files import File, Files
 
 REORDERED_TITLE = "CIFAR-100 (all 50,000 training images, order not as published)"
 COUNTS = (50_000, 10_000)

@@ -1,4 +1,4 @@
-"""What every dataset is once it is read: four arrays that nobody can change, and the names of the classes."""
+"""What every dataset is once it is read: four read-only arrays, and the names of the classes."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -52,9 +52,9 @@ def counted(title: str, have: tuple[int, int], published: tuple[int, int]) -> st
     """
     parts = zip(have, published, ("training", "test"), strict=True)
     notes = [
-        f"{came:,} {'of' if came < wanted else 'instead of'} {wanted:,} {part} images"
-        for came, wanted, part in parts
-        if came != wanted
+        f"{came:,} {'of' if came < expected else 'instead of'} {expected:,} {part} images"
+        for came, expected, part in parts
+        if came != expected
     ]
     return f"{title} ({', '.join(notes)})" if notes else title
 

@@ -30,14 +30,14 @@ def recall(path: Path, stamp: str) -> Dataset | None:
     try:
         with open_plain(path, follow=True) as stream:
             check_npz(path, stream, "FEDCOAST_MAX_DATASET")
-            kept = np.load(stream, allow_pickle=False)
-            if str(kept["stamp"]) != stamp:
+            arrays = np.load(stream, allow_pickle=False)
+            if str(arrays["stamp"]) != stamp:
                 return None
             return Dataset(
-                name=str(kept["name"]),
-                title=str(kept["title"]),
-                classes=tuple(str(name) for name in kept["classes"]),
-                **{array: kept[array] for array in ARRAYS},
+                name=str(arrays["name"]),
+                title=str(arrays["title"]),
+                classes=tuple(str(name) for name in arrays["classes"]),
+                **{array: arrays[array] for array in ARRAYS},
             )
     except Exception:  # however it is damaged, what it was made from is still there and is read again
         return None
@@ -48,8 +48,8 @@ def recall_title(path: Path, stamp: str) -> str | None:
     try:
         with open_plain(path, follow=True) as stream:
             check_npz(path, stream, "FEDCOAST_MAX_DATASET")
-            kept = np.load(stream, allow_pickle=False)
-            return str(kept["title"]) if str(kept["stamp"]) == stamp else None
+            arrays = np.load(stream, allow_pickle=False)
+            return str(arrays["title"]) if str(arrays["stamp"]) == stamp else None
     except Exception:  # as above
         return None
 

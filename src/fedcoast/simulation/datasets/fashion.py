@@ -8,8 +8,8 @@ import math
 import numpy as np
 
 from fedcoast.simulation.datasets.dataset import Dataset, Images, Labels, counted
-from fedcoast.simulation.datasets.files import File, Files
 from fedcoast.simulation.datasets.labels import checked
+from fedcoast.simulation.datasets.source_files import File, Files
 
 TITLE = "Fashion-MNIST"
 COUNTS = (60_000, 10_000)
@@ -42,9 +42,9 @@ def read_idx(file: File, dimensions: int) -> np.ndarray[tuple[int, ...], np.dtyp
     if len(file.data) < start:
         raise file.refuse(f"an IDX header of {start} bytes", f"{len(file.data)}")
     shape = tuple(int(size) for size in np.frombuffer(file.data[4:start], ">u4"))
-    wanted = start + math.prod(shape)
-    if len(file.data) != wanted:
-        raise file.refuse(f"{wanted:,} bytes for the shape {shape} it announces", f"{len(file.data):,}")
+    expected = start + math.prod(shape)
+    if len(file.data) != expected:
+        raise file.refuse(f"{expected:,} bytes for the shape {shape} it announces", f"{len(file.data):,}")
     if 0 in shape:  # none of the others would be bounded by the length of the file
         raise file.refuse("an IDX array with something in it", f"the shape {shape}")
     return np.frombuffer(file.data, np.uint8, offset=start).reshape(shape)

@@ -3,7 +3,7 @@
 The published files come with the package (`heart_disease/README.md` has the attribution). Cleaned as FLamby does
 (Ogier du Terrail et al., NeurIPS 2022): three columns that most hospitals left empty are dropped, then rows with
 anything missing; 303, 261, 46 and 130 patients are left. The kind of chest pain and the resting ECG become 0/1 columns.
-Switzerland is the rare site: nearly everybody there is ill, and its cholesterol was never measured (it is 0).
+Switzerland is the rare site: nearly all its patients are ill, and its cholesterol was never measured (it is 0).
 """
 
 import hashlib
@@ -76,11 +76,11 @@ def _rows(published: Published) -> list[list[float]]:
     data = (files("fedcoast.simulation.datasets") / "heart_disease" / published.name).read_bytes()
     if hashlib.sha256(data).hexdigest() != published.digest:
         raise BadFile(f"{published.name} is not as published; reinstall fedcoast, which brings it")
-    kept = [position for position, name in enumerate((*COLUMNS, "diagnosis")) if name not in MOSTLY_EMPTY]
+    columns = [position for position, name in enumerate((*COLUMNS, "diagnosis")) if name not in MOSTLY_EMPTY]
     rows = []
     for line in data.decode("ascii").split():
         cells = line.split(",")
-        own = [cells[position] for position in kept]
+        own = [cells[position] for position in columns]
         if "?" not in own:
             rows.append([float(cell) for cell in own])
     return rows

@@ -35,26 +35,26 @@ def check(name: str, root: str | os.PathLike[str] | None = None) -> list[Checked
         first = layouts[0]
         return [_absent(str(folder / first.places[0] / file.name)) for file in first.files]
     return [
-        _row(wanted, path, copy.path)
-        for wanted, path in copy.parts()
-        if path is not None or wanted.name not in copy.layout.optional
+        _row(file, path, copy.path)
+        for file, path in copy.parts()
+        if path is not None or file.name not in copy.layout.optional
     ]
 
 
-def _row(wanted: Published, path: Path | None, place: Path) -> Checked:
+def _row(file: Published, path: Path | None, place: Path) -> Checked:
     if path is None:
-        return _absent(str(place / wanted.name))
+        return _absent(str(place / file.name))
     try:
-        size, digest = measure(path, wanted)
+        size, digest = measure(path, file)
     except BadFile as error:
         return Checked(str(path), "unreadable", str(error))
-    came = f"{size:,} bytes, {wanted.algorithm} {digest}"
-    if (size, digest) == (wanted.size, wanted.digest):
+    came = f"{size:,} bytes, {file.algorithm} {digest}"
+    if (size, digest) == (file.size, file.digest):
         return Checked(str(path), "published", came)
     return Checked(
         str(path),
         "differs",
-        f"{came}; the published file has {wanted.size:,} bytes, {wanted.algorithm} {wanted.digest}: "
+        f"{came}; the published file has {file.size:,} bytes, {file.algorithm} {file.digest}: "
         "this is a copy of your own, not the published file",
     )
 

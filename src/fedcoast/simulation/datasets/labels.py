@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from fedcoast.simulation.datasets.dataset import Labels
-from fedcoast.simulation.datasets.files import File
+from fedcoast.simulation.datasets.source_files import File
 
 
 def checked(values: Any, *, images: int, first: int, classes: int, file: File) -> Labels:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedcoast.simulation.datasets.dataset import Dataset
-from fedcoast.simulation.datasets.files import Files, locate, read_archive, read_folder
 from fedcoast.simulation.datasets.published import Published
+from fedcoast.simulation.datasets.source_files import Files, locate, read_archive, read_folder
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class Layout:
         for place in self.places:
             path = root / place
             if self.archive is not None:
-                here = wanted = int(path.is_file())
+                here = expected = int(path.is_file())
             else:
-                here, wanted = sum(locate(path, name) is not None for name in self.needed), len(self.needed)
+                here, expected = sum(locate(path, name) is not None for name in self.needed), len(self.needed)
             if here:
-                copies.append(Copy(self, path, complete=here == wanted))
+                copies.append(Copy(self, path, complete=here == expected))
         return copies
 
 

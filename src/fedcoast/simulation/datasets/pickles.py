@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fedcoast.errors import BadFile
-from fedcoast.simulation.datasets.files import REMEDY, File
+from fedcoast.simulation.datasets.source_files import REMEDY, File
 
 _KINDS = "biu"  # truth values, integers, natural numbers: neither objects nor records
 _MOST_CONTAINERS = 1000  # CIFAR's have fewer than twenty
@@ -121,7 +121,7 @@ class _Program:
 
     def _extend(self, values: list[Any]) -> None:
         if not isinstance(self._stack[-1], list):
-            raise pickle.UnpicklingError("an entry of what is no list")
+            raise pickle.UnpicklingError("an entry of something that is not a list")
         self._stack[-1].extend(values)
 
     def _setitem(self, _: object) -> None:
@@ -133,7 +133,7 @@ class _Program:
 
     def _update(self, values: list[Any]) -> None:
         if not isinstance(self._stack[-1], dict):
-            raise pickle.UnpicklingError("a key of what is no dictionary")
+            raise pickle.UnpicklingError("a key of something that is not a dictionary")
         self._stack[-1].update(zip(map(_key, values[::2]), values[1::2], strict=True))
 
     def _put(self, place: Any) -> None:
@@ -169,7 +169,7 @@ class _Program:
     def _reduce(self, _: object) -> None:
         arguments, function = self._stack.pop(), self._stack.pop()
         if not isinstance(function, _StandIn) or not callable(function) or not isinstance(arguments, tuple):
-            raise pickle.UnpicklingError("a call of what is no function")
+            raise pickle.UnpicklingError("a call of something that is not a function")
         self._made(function(*arguments))
 
     def _build(self, _: object) -> None:

@@ -1,4 +1,4 @@
-"""What was published: every file with its size and checksum, and where it can be had."""
+"""What was published: every file with its size, checksum and download address."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Patients in a table, with the site that holds each: a federation that nature made, and nobody dealt out."""
+"""Patients in a table, with the site that holds each: a natural federation, not a split data set."""
 
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -13,8 +13,8 @@ import numpy as np
 from fedcoast.errors import require
 from fedcoast.simulation.datasets.cifar import BATCHES, CIFAR10_CLASSES, dataset
 from fedcoast.simulation.datasets.dataset import Dataset, Images
-from fedcoast.simulation.datasets.files import File, Files
 from fedcoast.simulation.datasets.labels import checked
+from fedcoast.simulation.datasets.source_files import File, Files
 
 TRAIN_LABELS, TEST_LABELS = "train_lables.json", "test_lables.json"  # the spelling is theirs
 MOST_ROWS = 10_000

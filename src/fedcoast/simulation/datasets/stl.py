@@ -9,9 +9,9 @@ import numpy as np
 
 from fedcoast.simulation.datasets.checksums import holds
 from fedcoast.simulation.datasets.dataset import Dataset, Images, Labels
-from fedcoast.simulation.datasets.files import File, Files
 from fedcoast.simulation.datasets.labels import checked, named
 from fedcoast.simulation.datasets.published import STL10, STL10_RECOVERED, Published
+from fedcoast.simulation.datasets.source_files import File, Files
 
 TITLE = "STL-10"
 RECOVERED_TITLE = (

@@ -27,9 +27,9 @@ class File:
     label: str
     data: bytes
 
-    def refuse(self, wanted: str, came: str) -> BadFile:
+    def refuse(self, expected: str, came: str) -> BadFile:
         """The error for this file, for the caller to raise."""
-        return BadFile(f"{self.label}: wanted {wanted}, got {came}; {REMEDY}")
+        return BadFile(f"{self.label}: wanted {expected}, got {came}; {REMEDY}")
 
 
 Files = dict[str, File]
@@ -56,11 +56,11 @@ def read_folder(folder: Path, needed: Collection[str], optional: Collection[str]
 
 def read_archive(archive: Path, inside: str, needed: Collection[str], optional: Collection[str] = ()) -> Files:
     """Read the named members of the folder `inside` a .tar.gz."""
-    wanted = {f"{inside}/{name}": name for name in [*needed, *optional]}
+    names = {f"{inside}/{name}": name for name in [*needed, *optional]}
     files: Files = {}
     try:
-        for path, data in _members(archive, wanted):
-            name = wanted[path]
+        for path, data in _members(archive, names):
+            name = names[path]
             if name in files:
                 raise BadFile(f"{archive}: wanted one {path}, got a second one; {REMEDY}")
             files[name] = File(f"{archive}: {path}", data)
@@ -70,7 +70,7 @@ def read_archive(archive: Path, inside: str, needed: Collection[str], optional: 
     return files
 
 
-def _members(archive: Path, wanted: Collection[str]) -> Iterator[tuple[str, bytes]]:
+def _members(archive: Path, names: Collection[str]) -> Iterator[tuple[str, bytes]]:
     with open_plain(archive, follow=True) as file, gzip.open(file) as stream:
         with tarfile.open(fileobj=stream, mode="r|") as tar:
             for member in tar:
@@ -80,7 +80,7 @@ def _members(archive: Path, wanted: Collection[str]) -> Iterator[tuple[str, byte
                         f"{archive}: wanted plain files in one folder, got {member.name!r}, "
                         f"which a published archive never holds; {REMEDY}"
                     )
-                content = tar.extractfile(member) if str(path) in wanted else None
+                content = tar.extractfile(member) if str(path) in names else None
                 if content is not None:
                     check_size(f"{archive}: {path}", member.size, _LIMIT, on_disk(file))
                     yield str(path), content.read()

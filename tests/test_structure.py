@@ -1,0 +1,125 @@
+"""The shape of the code: modules, functions and constructors stay small, and rooms do not reach into each other."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "paper").rglob("*.py")])
+TREES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES}
+
+MOST_LINES = 300
+MOST_PARAMETERS = 8  # of a constructor, beside its configuration object
+LONGEST_FUNCTION = 70
+
+METHOD_ROOMS = ("src/fedcoast/methods/coast/", "src/fedcoast/methods/__init__.py", "src/fedcoast/methods/registry.py")
+# Files of earlier versions name their method: their settings are translated before any method is made.
+READERS_OF_OLD_FILES = ("src/fedcoast/storage/old_settings.py",)
+# Arguments of public functions whose default is a method of the registry, by name.
+NAMES_OF_METHODS = (
+    "src/fedcoast/integrations/flower/interventions.py",
+    "src/fedcoast/integrations/nvflare/component.py",
+)
+
+
+def nodes(kind):
+    for name, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, kind):
+                yield name, node
+
+
+def test_no_module_is_longer_than_300_lines():
+    lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
+    assert {name: length for name, length in lengths.items() if length >= MOST_LINES} == {}
+
+
+def test_no_function_is_longer_than_a_screen():
+    long = [
+        (name, node.name) for name, node in nodes(ast.FunctionDef) if node.end_lineno - node.lineno >= LONGEST_FUNCTION
+    ]
+    assert long == []
+
+
+def test_no_constructor_has_more_than_eight_parameters():
+    for name, node in nodes(ast.ClassDef):
+        for part in node.body:
+            if isinstance(part, ast.FunctionDef) and part.name == "__init__":
+                parameters = [*part.args.posonlyargs, *part.args.args, *part.args.kwonlyargs]
+                names = {parameter.arg for parameter in parameters} - {"self", "config"}
+                assert len(names) <= MOST_PARAMETERS, f"{name}: {node.name} takes {sorted(names)}"
+
+
+def test_coast_is_named_only_by_itself_its_presets_and_the_registry():
+    for name, node in nodes(ast.Compare):
+        values = [node.left, *node.comparators]
+        found = any(isinstance(value, ast.Constant) and value.value == "coast" for value in values)
+        assert not found or name.startswith(METHOD_ROOMS), f"{name}:{node.lineno} compares a method's name with coast"
+    for name, node in nodes(ast.Constant):
+        allowed = (*METHOD_ROOMS, *READERS_OF_OLD_FILES, *NAMES_OF_METHODS, "paper/")
+        assert node.value != "coast" or name.startswith(allowed), f"{name}:{node.lineno}"
+
+
+def test_no_room_reads_options_out_of_the_settings_of_an_answer():
+    for name, node in nodes(ast.Subscript | ast.Call):
+        target = node.value if isinstance(node, ast.Subscript) else node.func
+        get = isinstance(target, ast.Attribute) and target.attr == "get"
+        owner = target.value if get else target
+        reads = (
+            isinstance(owner, ast.Attribute) and owner.attr == "settings" and (get or isinstance(node, ast.Subscript))
+        )
+        assert not reads, f"{name}:{node.lineno} reads a setting; the answer or its configuration should say it"
+
+
+def test_no_parameter_hides_the_function_round():
+    being_rewritten = "src/fedcoast/methods/coast/"
+    found = [(name, node.lineno) for name, node in nodes(ast.arg) if node.arg == "round"]
+    assert [one for one in found if not one[0].startswith(being_rewritten)] == []
+
+
+def test_logs_are_named_after_their_module():
+    for name, node in nodes(ast.Call):
+        muted = name == "src/fedcoast/testing/demands.py"  # the contract suite silences the whole package
+        if ast.unparse(node.func) == "logging.getLogger" and not muted:
+            assert ast.unparse(node.args[0]) == "__name__", f"{name}:{node.lineno}"
+
+
+def test_only_writers_and_pools_catch_everything():
+    """They clean up and raise again: a half-written file, or workers that would never be told to stop."""
+    allowed = {
+        "src/fedcoast/methods/coalition/utility.py",
+        "src/fedcoast/storage/files.py",
+        "src/fedcoast/storage/recorder.py",
+        "paper/pools.py",
+    }
+    found = {
+        name
+        for name, node in nodes(ast.ExceptHandler)
+        if node.type is None or ast.unparse(node.type) == "BaseException"
+    }
+    assert found <= allowed
+
+
+@pytest.mark.parametrize("private", ["ray._private", "ray._raylet", "flwr.simulation.ray_transport", "_patch"])
+def test_no_private_part_of_ray_is_used(private):
+    assert not [
+        name for name in TREES if name.startswith("src") and private in (ROOT / name).read_text(encoding="utf-8")
+    ]
+
+
+def test_no_class_extends_a_private_hook_of_another_room():
+    """Methods extend their base classes; nothing else overrides `_take`, `_credits` or `_scores` of a method."""
+    hooks = {"_take", "_values", "_credits", "_scores"}
+    for name, node in nodes(ast.ClassDef):
+        methods = {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
+        bases = {ast.unparse(base).partition("[")[0] for base in node.bases}
+        extends = bases & {"Assessor", "ConfiguredAssessor", "UtilityAssessor", "GameAssessor", "CoAst"}
+        wraps = name.endswith("integrations/trackers/tracker.py")  # hands everything to the assessor inside it
+        assert not (extends and methods & hooks) or wraps or name.startswith("src/fedcoast/methods/"), name
+
+
+def test_the_paper_is_no_part_of_the_package():
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert 'packages = ["src/fedcoast"]' in text
+    assert "/paper" not in text.partition("[tool.hatch.build.targets.sdist]")[2].partition("[tool.pytest")[0]
