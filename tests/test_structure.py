@@ -73,16 +73,15 @@ def test_no_room_reads_options_out_of_the_settings_of_an_answer():
 
 
 def test_no_parameter_hides_the_function_round():
-    being_rewritten = "src/fedcoast/methods/coast/"
-    found = [(name, node.lineno) for name, node in nodes(ast.arg) if node.arg == "round"]
-    assert [one for one in found if not one[0].startswith(being_rewritten)] == []
+    assert [(name, node.lineno) for name, node in nodes(ast.arg) if node.arg == "round"] == []
 
 
 def test_logs_are_named_after_their_module():
     for name, node in nodes(ast.Call):
         muted = name == "src/fedcoast/testing/demands.py"  # the contract suite silences the whole package
         if ast.unparse(node.func) == "logging.getLogger" and not muted:
-            assert ast.unparse(node.args[0]) == "__name__", f"{name}:{node.lineno}"
+            wrapper = name == "src/fedcoast/integrations/named_log.py"  # is given the name by its users
+            assert wrapper or ast.unparse(node.args[0]) == "__name__", f"{name}:{node.lineno}"
 
 
 def test_only_writers_and_pools_catch_everything():

@@ -279,7 +279,7 @@ def test_a_budget_without_a_folder_and_a_folder_that_is_none_are_refused(tmp_pat
         BadSetting, match="memory_limit='1MB' needs a folder for what exceeds it; name one with spill_dir="
     ):
         by_movement(memory_limit="1MB")
-    with pytest.raises(BadSetting, match="spill must be a folder, for what does not fit in memory; got 3"):
+    with pytest.raises(BadSetting, match="spill_dir must be a folder, for what does not fit in memory; got 3"):
         by_movement(spill_dir=3)
     (tmp_path / "taken").write_text("")
     with pytest.raises(BadFile, match="cannot be a folder to spill to"):

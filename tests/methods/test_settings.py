@@ -97,7 +97,7 @@ def test_values_at_the_edge_are_taken(settings):
 
 
 def test_settings_in_answers_are_the_configuration():
-    assert list(CoAst().settings) == [option.name for option in dataclasses.fields(CoAstConfig)]
+    assert list(CoAst().settings) == list(CoAstConfig.options())
     assert CoAst(layers=["a*"], score_rounds=slice(3, None)).assessment().settings == {
         **CoAst().settings,
         "layers": ["a*"],
@@ -118,7 +118,9 @@ def test_a_configuration_can_be_given_whole_and_changed():
     config = CoAstConfig(horizon=5)
     assert CoAst(config).config is not CoAst().config
     assert CoAst(config, keep=0.2).config == CoAstConfig(horizon=5, keep=0.2)
-    with pytest.raises(BadSetting, match=r"options of CoAst are keywords, such as CoAst\(keep=0.10\)"):
+    with pytest.raises(
+        BadSetting, match=r"options of CoAst are keywords, such as CoAst\(keep=…\), or a CoAstConfig; got 0.1"
+    ):
         CoAst(0.1)
 
 

@@ -18,6 +18,8 @@ from fedcoast.reports.page import page
 from federations import show
 
 ARCHIVE = Path(__file__).parent.parent / "fixtures" / "before_renames.zip"
+# What was the default then, with another horizon.
+THEN = {"reference": "movement", "horizon": 1, "past_weight": 0.5, "line_weight": 0, "layers": "first+head"}
 FINISHED = ("cgsv", "shapfed")  # need nothing but the rounds
 
 
@@ -33,7 +35,7 @@ def answer(old, name):
 
 
 def test_an_old_run_needs_no_conversion_and_gives_the_same_answer(old):
-    coast = CoAst(keep=0.5, horizon=1, past_weight=0.5, layers="first+head")
+    coast = CoAst(keep=0.5, **THEN)
     assert show(coast, list(replay(old / "old_run"))) == answer(old, "coast")
 
 
@@ -55,7 +57,7 @@ def test_old_answers_are_read_under_the_options_of_today(old):
 def test_old_states_go_on(old):
     for name, options in {"coast": {"keep": 0.5, "horizon": 1}, "cgsv": {"momentum": 0.9}}.items():
         if name == "coast":
-            options |= {"past_weight": 0.5, "layers": "first+head"}
+            options |= THEN
         assessor = METHODS[name].make(**options)
         assessor.restore(old / f"{name}.state")
         assert assessor.last_round == 8
@@ -63,7 +65,7 @@ def test_old_states_go_on(old):
 
 
 def test_an_old_recording_with_credits_goes_on(old):
-    coast = CoAst(keep=0.5, horizon=1, past_weight=0.5, layers="first+head")
+    coast = CoAst(keep=0.5, **THEN)
     coast.restore(old / "coast.state")
     last = list(replay(old / "old_run"))[-1]
     with Recorder(old / "old_run", ledger=coast) as recorder:

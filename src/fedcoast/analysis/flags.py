@@ -179,8 +179,8 @@ def _is_opposed(pairs: list[tuple[float, float]], share: float = AGAINST) -> boo
     """Whether the first numbers are about the second ones with the sign turned, in most rounds."""
     if len(pairs) < FEWEST_ROUNDS:
         return False
-    against = sum(own < 0 for own, _ in pairs) >= share * len(pairs)
-    return against and fmean(own for own, _ in pairs) < -OPPOSED * fmean(common for _, common in pairs)
+    opposed_rounds = sum(own < 0 for own, _ in pairs) >= share * len(pairs)
+    return opposed_rounds and fmean(own for own, _ in pairs) < -OPPOSED * fmean(common for _, common in pairs)
 
 
 def _poisoned_layer(client: Client, observed: list[Observed], others: Others) -> Flag | None:

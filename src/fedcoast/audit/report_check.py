@@ -80,14 +80,14 @@ def make_again(
         raise BadFile("its versions or options are not those that fedcoast writes")
     about = read_about(folder)
     unavailable = signature["unavailable"]
-    asked = {name: _named(name, method, settings) for name, (method, settings) in others.items()}
+    rivals = {name: _named(name, method, settings) for name, (method, settings) in others.items()}
     failed = [name for name in unavailable if _must_fail_again(name, unavailable)]
-    asked |= {name: METHODS[name].make() for name in failed}
+    rivals |= {name: METHODS[name].make() for name in failed}
     data = assess_rounds(
         _until(folder, last_round),
         _assessor(assessment, "layers" in parts),
-        asked,
-        {name: reason for name, reason in unavailable.items() if name not in asked},
+        rivals,
+        {name: reason for name, reason in unavailable.items() if name not in rivals},
         title=signature["title"],
         truth=planted(about) if "truth" in parts else None,
         facts=about if "facts" in parts else {},
@@ -112,7 +112,7 @@ def _named(name: str, method: str, settings: Mapping[str, Any]) -> Assessor:
 
 
 def _must_fail_again(name: str, unavailable: Mapping[str, str]) -> bool:
-    """Whether a method that gave no answer has to be asked again, since its reason is in the author's words."""
+    """Whether a method that gave no answer has to be rivals again, since its reason is in the author's words."""
     if name not in METHODS:
         raise BadFile(f"it gives a reason for {name!r}, which is no method of this fedcoast")
     reason = unavailable[name]

@@ -65,8 +65,8 @@ class Ledger:
         for table in (self.credits, self.quarantined, self.unchanged):
             if not all(type(number) is int for number in table):
                 raise ValueError("rounds are whole numbers")
-            if strangers := {client for of in table.values() for client in of} - self._met:
-                raise ValueError(f"client {min(strangers, key=str)!r} never answered")
+            if unknown := {client for of in table.values() for client in of} - self._met:
+                raise ValueError(f"client {min(unknown, key=str)!r} never answered")
         for value in (value for of in self.credits.values() for value in of.values()):
             if not is_number(value) or abs(value) > LARGEST:
                 raise ValueError(f"a credit is a finite number; got {value!r}")

@@ -31,7 +31,7 @@ class SpillDir:
 
     def __init__(self, folder: str | Path) -> None:
         if not isinstance(folder, str | Path):
-            raise BadSetting(f"spill must be a folder, for what does not fit in memory; got {folder!r}")
+            raise BadSetting(f"spill_dir must be a folder, for what does not fit in memory; got {folder!r}")
         self.folder = Path(folder)
         self._live, self._named = set[str](), set[str]()
         self._lock = ExitStack()

@@ -14,8 +14,7 @@ The paper compares with the global model instead (`reference="movement"`):
 
 Paper: Wu, Zhang, Li, Xu, Zhong, "CoAst: Validation-Free Contribution Assessment for Federated Learning based
 on Cross-Round Valuation", ACM MM 2024, sections 4.2 and 4.3.
-Needs: the clients' uploads, and for `reference="movement"` the global models; no validation data, and not everyone
-in every round.
+Needs: the clients' uploads, for `reference="movement"` the global models too; no validation data, no full attendance.
 Cost: about one pass over each upload; holds `horizon` rounds, two bits for each parameter and client.
 Deviations: the default's comparison with the other clients, `past_weight` and `line_weight` are ours (docs/default.md
 has why). The paper contradicts itself on what is compared with the movement, on r, and on whether training changes;
@@ -25,26 +24,25 @@ docs/paper-notes.md has each reading.
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from fedcoast.errors import BadFile, BadSetting, Client
+from fedcoast.errors import BadFile, Client
 from fedcoast.kernels.bit_planes import PlaneLayout, Row
 from fedcoast.kernels.threads import ThreadPool, threads_for
 from fedcoast.kernels.vote_counts import tally
-from fedcoast.methods.base import Assessor, Uploads
+from fedcoast.methods.base import Uploads
 from fedcoast.methods.coast.agreement import (
     LayerTotals,
     RoundAgreement,
     past_agreement,
     round_agreement,
-    votes_by_client,
 )
 from fedcoast.methods.coast.config import PAPER_OPTIONS, CoAstConfig, Resources
-from fedcoast.methods.coast.pair_credits import PairCredits, PairTable, pair_table
+from fedcoast.methods.coast.pair_credits import PairCredits, PairTable, pair_tables
 from fedcoast.methods.coast.pending import PendingRound, PendingStore, PendingWriter
 from fedcoast.methods.coast.signals import SignalExtractor, check_ballots_suffice
+from fedcoast.methods.configured import ConfiguredAssessor
 from fedcoast.methods.layer_credits import LayerCredits
 from fedcoast.methods.layer_selection import choose
 from fedcoast.methods.ledger import Credits
@@ -57,7 +55,7 @@ _log = logging.getLogger(__name__)
 PARALLEL_FROM = 1 << 18  # entries of a model from which on starting threads is worth it
 
 
-class CoAst(Assessor):
+class CoAst(ConfiguredAssessor[CoAstConfig]):
     """CoAst as a stream: credits for a round become final `horizon` rounds later.
 
     Options are those of `CoAstConfig`, as keywords or as a configuration: `CoAst(horizon=2, keep=0.2)`,
@@ -78,12 +76,7 @@ class CoAst(Assessor):
         track_layers: bool = False,
         **options: Any,
     ) -> None:
-        if not isinstance(config, CoAstConfig | None):
-            raise BadSetting(
-                f"options of CoAst are keywords, such as CoAst(keep=0.10), or a CoAstConfig; got {config!r}"
-            )
-        self.config = CoAstConfig(**options) if config is None else replace(config, **options)
-        super().__init__(self.config.bad_uploads)
+        super().__init__(config, **options)
         self.resources = Resources(
             num_threads=num_threads, spill_dir=spill_dir, memory_limit=memory_limit, track_layers=track_layers
         )
@@ -121,77 +114,59 @@ class CoAst(Assessor):
         return self.config.to_json()
 
     @property
-    def zero_is_idle(self) -> bool:
-        return self.config.zero_is_idle
-
-    @property
-    def dependence_span(self) -> int:
-        return self.config.dependence_span
-
-    @property
     def repeated_selections(self) -> tuple[int, int]:
         """In how many layers the fast selection needed a second pass, and how many it looked at; no score shows it."""
         ballots = None if self._extractor is None else self._extractor.ballots
         return (0, 0) if ballots is None else (ballots.missed, ballots.cast_layers)
 
-    def _take(self, round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
         chosen = choose(self.config.layers, schema)
         if self._schema is None and self.config.layers == "first+head" and not schema.ordered:
             _log.warning("The layers of this model have no order, so first and head are unknown: all layers count")
-        if round.ballot_keep is not None:
-            check_ballots_suffice(round, chosen, self.config)
+        if fl_round.ballot_keep is not None:
+            check_ballots_suffice(fl_round, chosen, self.config)
         layout = PlaneLayout(tuple(entry.size for entry in chosen))
-        start = [arithmetic(array) for array in _pick(round.read_start(schema), chosen)]
-        end = [arithmetic(array) for array in _pick(round.read_end(schema), chosen)]
+        start = [arithmetic(array) for array in _pick(fl_round.read_start(schema), chosen)]
+        end = [arithmetic(array) for array in _pick(fl_round.read_end(schema), chosen)]
         if self.config.reference == "others":  # the model after was read to refuse a round that is not whole
-            return self._compare_with_others(round, layout, start, chosen, uploads)
-        return self._compare_with_reference(round, layout, start, end, chosen, uploads)
+            return self._compare_with_others(fl_round, layout, start, chosen, uploads)
+        return self._compare_with_reference(fl_round, layout, start, end, chosen, uploads)
 
     def _compare_with_others(
         self,
-        round: Round,
+        fl_round: Round,
         layout: PlaneLayout,
         start: Sequence[Array],
         chosen: Sequence[LayerSpec],
         uploads: Uploads,
     ) -> Credits:
-        with self._store.writer(round.number, layout, len(round.clients), [], self._in_store) as writer:
+        with self._store.writer(fl_round.number, layout, len(fl_round.clients), [], self._in_store) as writer:
             newest = self._signals(writer, start, [], chosen, uploads)
-            newest = newest.replace(answered=len(round.clients) + len(round.quarantined))
+            newest = newest.replace(answered=len(fl_round.clients) + len(fl_round.quarantined))
             votes = sum(self._extractor.votes) if self._extractor is not None else 0
-            pairs = self._pairs.with_round(round.number, newest.signals, len(layout.sizes))
             with self._thread_pool(layout) as threads:
-                lags = range(len(self._waiting), 0, -1)
-                tables = [
-                    pair_table(one, newest, lag, votes, threads) for lag, one in zip(lags, self._waiting, strict=True)
-                ]
-            for table in tables:
-                pairs = pairs.with_table(table)
+                tables = pair_tables(self._waiting, newest, votes, threads)
+            pairs = self._pairs.with_tables(newest, tables)
         waiting = [*self._waiting, newest]
         done, waiting = waiting[: -self.config.horizon], waiting[-self.config.horizon :]
         credits = {one.number: pairs.credits(one.number) for one in done}
-        self.finalized = tuple(self._by_layer_of(one, pairs) for one in done)
+        self._settle(pairs.by_layer(one) for one in done)
         for one in done:
             pairs = pairs.without(one.number)
             self._store.drop(one)
-        self._waiting, self._pairs, self.pair_tables = waiting, pairs, tuple(tables)
-        self._count_layers()
+        self._waiting, self._pairs, self.pair_tables = waiting, pairs, tables
         return credits
 
-    def _by_layer_of(self, one: PendingRound, pairs: PairCredits) -> RoundAgreement:
-        """The credits of a round by layer, where layers are tracked; the past is subtracted already."""
-        if self._layer_totals is None:
-            return RoundAgreement(one.number, {}, {}, {})
-        return RoundAgreement(one.number, pairs.layers(one.number), {}, votes_by_client(one))
-
-    def _count_layers(self) -> None:
+    def _settle(self, finalized: Iterable[RoundAgreement]) -> None:
+        """Keep what made credits final, and count its layers."""
+        self.finalized = tuple(finalized)
         if self._layer_totals is not None:
             for agreement in self.finalized:
                 self._layer_totals.add(agreement)
 
     def _compare_with_reference(
         self,
-        round: Round,
+        fl_round: Round,
         layout: PlaneLayout,
         start: Sequence[Array],
         end: Sequence[Array],
@@ -199,8 +174,8 @@ class CoAst(Assessor):
         uploads: Uploads,
     ) -> Credits:
         by_votes = self.config.reference == "votes"
-        reference = [tally(layout.words, len(round.clients))] if by_votes else end
-        with self._store.writer(round.number, layout, len(round.clients), reference, self._in_store) as writer:
+        reference = [tally(layout.words, len(fl_round.clients))] if by_votes else end
+        with self._store.writer(fl_round.number, layout, len(fl_round.clients), reference, self._in_store) as writer:
             newest = self._signals(writer, start, reference, chosen, uploads)
             newest = newest.replace(past_agreement=self._past_agreement(newest))
             waiting = [*self._waiting, newest]
@@ -211,10 +186,10 @@ class CoAst(Assessor):
             previous, done = done[0].reference_alone(), [previous]
         if not by_votes and newest.spill_file is None:  # servers reuse the memory of their models
             waiting[-1] = newest.replace(reference=copied(end, into=done[0].reference if done else []))
-        self._previous, self._waiting, self.finalized = previous, waiting, finalized
+        self._previous, self._waiting = previous, waiting
+        self._settle(finalized)
         for one in done:
             self._store.drop(one)
-        self._count_layers()
         return {agreement.number: agreement.credits(self.config.past_weight) for agreement in finalized}
 
     @property
@@ -265,7 +240,7 @@ class CoAst(Assessor):
         if self.config.incomplete_rounds == "drop":
             return ()
         if self.config.reference == "others":
-            return tuple(self._by_layer_of(one, self._pairs) for one in self._waiting[:-1])
+            return tuple(self._pairs.by_layer(one) for one in self._waiting[:-1])
         return tuple(self._agreement(self._waiting[place:]) for place in range(len(self._waiting) - 1))
 
     def _credits(self) -> Credits:

@@ -7,10 +7,10 @@ from typing import Any, Literal
 from fedcoast.errors import BadSetting
 from fedcoast.kernels.aggregation import Step
 from fedcoast.methods.coast import explanation
+from fedcoast.methods.configured import AssessorConfig
 from fedcoast.methods.layer_selection import Layers, describe, layers_from_text
 from fedcoast.methods.option_checks import check_count, is_number
-from fedcoast.methods.options import MethodConfig, option
-from fedcoast.rounds.round import Policy
+from fedcoast.methods.options import option
 
 Signal = Literal["ballot", "pruned", "parameters", "update"]
 Reference = Literal["others", "movement", "votes"]
@@ -41,7 +41,7 @@ def _rounds_from_json(ends: Any) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoAstConfig(MethodConfig):
+class CoAstConfig(AssessorConfig):
     keep: float = option(0.10, "Share of each layer that votes.", "The paper's r, in (0, 1].")
     step: Step = option(
         0.02,
@@ -112,11 +112,6 @@ class CoAstConfig(MethodConfig):
         "Layers of which `keep` is less than one entry.",
         '"one" entry votes, "none" votes, or "raw" (the whole tensor is compared unpruned, as the public research code'
         " does).",
-    )
-    bad_uploads: Policy = option(
-        "quarantine",
-        "An upload that cannot be used: leave the client out of that round, or raise.",
-        "A quarantined upload is logged and counted.",
     )
 
     def __post_init__(self) -> None:

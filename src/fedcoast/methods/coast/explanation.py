@@ -25,7 +25,7 @@ def explanation(reference: str, horizon: int, past_weight: float) -> tuple[str, 
         if past_weight
         else ""
     )
-    asked = (
+    question = (
         f"pointed the way the other clients went in the next {rounds}?"
         if by_others
         else f"pointed the way the shared model really moved over the next {rounds}?"
@@ -41,8 +41,8 @@ def explanation(reference: str, horizon: int, past_weight: float) -> tuple[str, 
         "In each round every client sends back an improved copy, and the server combines the copies into the next"
         " shared model.",
         "The method used here, CoAst, asks after each round: of the largest changes that a client proposed, how many"
-        f" {asked} Each one that did counts +1, each one that pointed the other way −1.{discount}{weighed} The sum is"
-        f" the client’s credit for that round; its score adds up the credits of all rounds.{line} No test data were"
+        f" {question} Each one that did counts +1, each one that pointed the other way −1.{discount}{weighed} The sum"
+        f" is the client’s credit for that round; its score adds up the credits of all rounds.{line} No test data were"
         " used, and nobody’s data were seen.",
         "The idea: a client with good data proposes what all the others will find useful later, too; noise and errors"
         " point anywhere, and cancel out.",

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from fedcoast.errors import BadFile, Client
 from fedcoast.kernels.pair_agreement import pair_agreements
 from fedcoast.kernels.threads import ThreadPool
+from fedcoast.methods.coast.agreement import RoundAgreement, votes_by_client
 from fedcoast.methods.coast.pending import PendingRound
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
@@ -83,6 +84,14 @@ def pair_table(earlier: PendingRound, later: PendingRound, lag: int, votes: int,
     return PairTable(earlier.number, later.number, lag, rows, columns, agreement, compared, votes)
 
 
+def pair_tables(
+    waiting: Sequence[PendingRound], newest: PendingRound, votes: int, threads: ThreadPool
+) -> tuple[PairTable, ...]:
+    """Compare the ballots of all rounds that wait, the oldest first, with those of the newest."""
+    lags = range(len(waiting), 0, -1)
+    return tuple(pair_table(one, newest, lag, votes, threads) for lag, one in zip(lags, waiting, strict=True))
+
+
 def _compared(rows: Sequence[Client], columns: Sequence[Client], answered: int) -> NDArray[np.bool]:
     """All pairs of different clients; of a large round about `MOST_COMPARED` columns for each row.
 
@@ -138,7 +147,7 @@ class PairCredits:
 
     horizon: int
     past_weight: float
-    by_layer: bool = False
+    tracks_layers: bool = False
     parts: Mapping[int, Mapping[Client, Floats]] = field(default_factory=dict)
     lags: Mapping[int, int] = field(default_factory=dict)
     sums: tuple[AgreementSums, AgreementSums] | None = None
@@ -147,15 +156,24 @@ class PairCredits:
 
     def with_round(self, number: int, clients: Iterable[Client], layers: int) -> "PairCredits":
         """Begin a round: nobody has anything yet."""
-        nothing = np.zeros(1 + (layers if self.by_layer else 0))
+        nothing = np.zeros(1 + (layers if self.tracks_layers else 0))
         return replace(
             self, parts={**self.parts, number: dict.fromkeys(clients, nothing)}, lags={**self.lags, number: 0}
         )
 
+    def with_tables(self, newest: PendingRound, tables: Iterable[PairTable]) -> "PairCredits":
+        """Begin the newest round, and add what it was compared with."""
+        pairs = self.with_round(newest.number, newest.signals, len(newest.plane_layout.sizes))
+        for table in tables:
+            pairs = pairs.with_table(table)
+        return pairs
+
     def with_table(self, table: PairTable) -> "PairCredits":
         """Both rounds must have begun."""
         weight = table.weight / self.horizon
-        stacked = np.concatenate([table.total[np.newaxis], table.agreement if self.by_layer else table.agreement[:0]])
+        stacked = np.concatenate(
+            [table.total[np.newaxis], table.agreement if self.tracks_layers else table.agreement[:0]]
+        )
         ahead = weight * _means(stacked.sum(axis=2), table.compared.sum(axis=1))
         past = weight * _means(stacked.sum(axis=1), table.compared.sum(axis=0))
         parts = dict(self.parts)
@@ -174,9 +192,12 @@ class PairCredits:
         """The credits of a round, from the later rounds that it was compared with so far."""
         return {client: float(part[0]) for client, part in self.parts[number].items()}
 
-    def layers(self, number: int) -> dict[Client, Floats]:
-        """The same by layer, where layers are tracked."""
-        return {client: part[1:] for client, part in self.parts[number].items()}
+    def by_layer(self, pending: PendingRound) -> RoundAgreement:
+        """The credits of a round by layer, where layers are tracked; the past is subtracted already."""
+        if not self.tracks_layers:
+            return RoundAgreement(pending.number, {}, {}, {})
+        rows = {client: part[1:] for client, part in self.parts[pending.number].items()}
+        return RoundAgreement(pending.number, rows, {}, votes_by_client(pending))
 
     def factors(self, line_weight: float) -> dict[Client, float]:
         """What each client's credits are multiplied by; 1 for everyone where nothing tells the clients apart so."""
@@ -217,7 +238,7 @@ class PairCredits:
 
     def restored(self, facts: Mapping[str, Any], arrays: Mapping[str, Array], layers: int) -> "PairCredits":
         """What `state` gave, in an object with the same options. Of layers that it did not track nothing is known."""
-        width = 1 + (layers if self.by_layer else 0)
+        width = 1 + (layers if self.tracks_layers else 0)
         parts: dict[int, dict[Client, Floats]] = {}
         for number, clients, _ in facts["rounds"]:
             rows = arrays[f"pairs.{number}"] if clients else np.zeros((0, 1))

@@ -161,7 +161,7 @@ class PendingStore:
                 "trace": len(one.reference),
                 "followed": one.past_agreement is not None,
                 "sheaf": None,
-                "answered": one.answered,
+                **({"answered": one.answered} if one.answered else {}),
             }
             pending.append(facts)
             if one.past_agreement is not None:
