@@ -37,7 +37,8 @@ def test_both_tables_have_every_candidate_and_one_is_the_default():
     trained = experiment("quick", "1")
     specs = dict(candidates(trained))
     assert specs["CoAst, our default"].assessor().settings == CoAst().settings
-    assert specs["votes, ends, k = 2, past 0.5"].assessor().settings == CoAst().settings
+    former = CoAst(reference="movement", horizon=2, past_weight=0.5, line_weight=0, layers="first+head")
+    assert specs["votes, ends, k = 2, past 0.5"].assessor().settings == former.settings
     assert {"cgsv", "fed-pca", "cosine", "norm", "shapfed"} <= set(RIVALS)
 
 
