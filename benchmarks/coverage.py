@@ -447,8 +447,10 @@ repeats all of this (about eight minutes on one core); results/coverage.json has
 Verdicts use ranges that hold for all clients at once (`joint_intervals`): with 90 % confidence not one is wrong.
 *helps*: the whole range lies above zero; *hurts*: below; *idle*: the client returned the model unchanged in most
 rounds; *cannot tell*: everything else. One rule decides for all pairs whether two clients differ (`reach`), so ranks,
-groups and ties never contradict each other. `METHOD_MARGIN` in `fedcoast.analysis.uncertainty` widens everything by the
-error of the method itself; it is 1.0, the luck of the rounds alone. [Rewards](rewards.md) pay by the same ranges.
+groups and ties never contradict each other. `METHOD_MARGIN` in `fedcoast.analysis.uncertainty` doubles all of
+these, because the method errs beyond the luck of the rounds; it was chosen on the
+[training bank](../results/claims.md), and [verdicts](verdicts.md) has what came of it on seeds not looked at before.
+[Rewards](rewards.md) pay by the same ranges.
 """
 
 

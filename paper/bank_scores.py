@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fedcoast.methods.assessment import Assessment
 from fedcoast.methods.coast.config import CoAstConfig
 from fedcoast.methods.coast.pair_credits import PairCredits, PairTable
+from fedcoast.methods.ledger import Credits, scaled, totals
 from paper.bank import LAGS, BankRun
 
 DEFAULT = CoAstConfig()
@@ -43,13 +45,13 @@ CANDIDATES: dict[str, Candidate] = {
 }
 
 
-def scores(run: BankRun, candidate: Candidate) -> list[float]:
-    """The score of each client of a run of the bank."""
+def answer(run: BankRun, candidate: Candidate) -> Assessment:
+    """What CoAst answers about a run of the bank, up to one factor that all credits share."""
     total = run.agreement.sum(axis=0, dtype=np.int64)
     rounds, _, clients, _ = total.shape
     everyone, compared = tuple(range(clients)), ~np.eye(clients, dtype=bool)
     pairs = PairCredits(candidate.horizon, candidate.past_weight)
-    sums = np.zeros(clients)
+    credits: Credits = {}
     for number in range(rounds):
         pairs = pairs.with_round(number, everyone, 0)
         for lag in range(min(candidate.horizon, number), 0, -1):
@@ -58,7 +60,15 @@ def scores(run: BankRun, candidate: Candidate) -> list[float]:
                 PairTable(number - lag, number, lag, everyone, everyone, table[np.newaxis], compared, votes=1)
             )
         if number >= candidate.horizon:
-            sums += list(pairs.credits(number - candidate.horizon).values())
+            credits[number - candidate.horizon] = pairs.credits(number - candidate.horizon)
             pairs = pairs.without(number - candidate.horizon)
-    factors = pairs.factors(candidate.line_weight)
-    return [float(sums[client]) * factors.get(client, 1.0) for client in everyone]
+    credits = scaled(credits, pairs.factors(candidate.line_weight))
+    sums, scored = totals(credits, everyone)
+    span = CoAstConfig(**vars(candidate)).dependence_span
+    return Assessment("coast", sums, credits, rounds_scored=scored, zero_is_idle=True, dependence_span=span)
+
+
+def scores(run: BankRun, candidate: Candidate) -> list[float]:
+    """The score of each client of a run of the bank."""
+    of = answer(run, candidate).scores
+    return [of[client] for client in range(run.experiment.clients)]

@@ -118,9 +118,7 @@ def test_a_configuration_can_be_given_whole_and_changed():
     config = CoAstConfig(horizon=5)
     assert CoAst(config).config is not CoAst().config
     assert CoAst(config, keep=0.2).config == CoAstConfig(horizon=5, keep=0.2)
-    with pytest.raises(
-        BadSetting, match=r"CoAst are keywords, such as CoAst\(keep=…\), or a CoAstConfig; got 0.1"
-    ):
+    with pytest.raises(BadSetting, match=r"CoAst are keywords, such as CoAst\(keep=…\), or a CoAstConfig; got 0.1"):
         CoAst(0.1)
 
 

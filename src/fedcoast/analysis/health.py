@@ -73,7 +73,7 @@ class Health:
         """One sentence for people, empty where nothing is above the limit; `named` makes a layer's name safe to show.
 
         >>> Health({1: {"fc": 0.0}, 2: {"fc": 0.2}, 3: {"fc": 0.41}}).warning()[:58]
-        '41% of fc was moved by no client in round 3, and more than 10'
+        '41% of fc was moved by no client in round 3, and more than'
         """
         layer = self.concern
         if layer is None:

@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 FORMAT = "fedcoast-uncertainty"
 VERSION = 1
 
-METHOD_MARGIN = 1.0
-"""How many times wider than the luck of the rounds a range has to be, so that it also holds the error of the method.
+METHOD_MARGIN = 2.0
+"""How many times wider than the luck of the rounds the doubt about an order is, because the method errs too.
 
-Every range, rank and probability uses it (`uncertainty(margin=…)`). 1.0 takes the method to be without error.
+Whatever compares clients with each other or with zero uses it: joint ranges, ranks, groups, probabilities, verdicts and
+ties. The interval of one client is about the luck of the rounds alone. Chosen on the training bank
+(`python -m paper.bank_claims`); 1.0 takes the method to be without error.
 """
 
 By = Literal["total", "mean", "adjusted-mean"]
@@ -183,18 +185,19 @@ def uncertainty(
     block = bootstrap.block_length(len(numbers), reach)
     note = _why_not(assessment, len(numbers), block)
     nothing = np.full((draws, len(ranking)), np.nan)
-    of_total = nothing if note else margin * bootstrap.deviations(table, reach, draws, seed)
+    of_total = nothing if note else bootstrap.deviations(table, reach, draws, seed)
     uneven = assessment.has_absences and not note
     of_level = of_total * per_round
     if uneven:
-        of_level = margin * bootstrap.deviations(table, reach, draws, seed, evenly=True)
+        of_level = bootstrap.deviations(table, reach, draws, seed, evenly=True)
     evened, half = assessment.adjusted_mean, bootstrap.half_widths(of_total, level)
     levels = np.nan_to_num([evened[client] for client in ranking])
     values = {"total": scores, "mean": scores * per_round, "adjusted-mean": levels}[by]
     luck = {"total": of_total, "mean": of_total * per_round, "adjusted-mean": of_level}[by]
-    chances = rank_inference.above(values, luck)
+    doubt = margin * luck
+    chances = rank_inference.above(values, doubt)
     chances.setflags(write=False)
-    needed, factor = rank_inference.joint_reach(luck, level)
+    needed, factor = rank_inference.joint_reach(doubt, level)
     needed.setflags(write=False)
     apart = np.abs(values[:, None] - values) > needed
     ranks = rank_inference.rank_bounds(values, needed)
@@ -208,7 +211,7 @@ def uncertainty(
         intervals=_intervals(ranking, scores, half),
         mean_intervals=_intervals(ranking, scores * per_round, half * per_round),
         adjusted_intervals=_intervals(ranking, levels, bootstrap.half_widths(of_level, level)),
-        joint_intervals=_intervals(ranking, scores, bootstrap.joint_half_widths(of_total, level)),
+        joint_intervals=_intervals(ranking, scores, bootstrap.joint_half_widths(margin * of_total, level)),
         reach=needed,
         reach_factor=factor,
         rank_intervals={client: (int(best), int(worst)) for client, (best, worst) in zip(ranking, ranks, strict=True)},

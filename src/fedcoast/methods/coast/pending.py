@@ -153,7 +153,7 @@ class PendingStore:
         arrays: dict[str, Array] = {}
         pending = []
         for place, one in enumerate(held):
-            facts = {
+            facts: dict[str, Any] = {
                 "number": one.number,
                 "sizes": list(one.plane_layout.sizes),
                 "clients": [client_to_json(client) for client in one.signals],
