@@ -1,15 +1,16 @@
 """fedcoast: who contributed what in federated learning, without validation data.
 
 >>> import numpy as np
->>> assessor = CoAst(keep=0.5, horizon=1)
+>>> assessor = CoAst(keep=0.5)
 >>> model = {"w": np.zeros(4)}
 >>> for number in range(3):
-...     local = {"helps": {"w": model["w"] + [4, 3, 2, 1]}, "idles": model, "hurts": {"w": model["w"] - [1, 1, 0, 0]}}
-...     after = {"w": sum(m["w"] for m in local.values()) / 3}
+...     local = {"helps": {"w": model["w"] + [4, 3, 2, 1]}, "helps too": {"w": model["w"] + [5, 4, 1, 1]}}
+...     local |= {"idles": model, "hurts": {"w": model["w"] - [1, 0, 0, 1]}}
+...     after = {"w": sum(m["w"] for m in local.values()) / 4}
 ...     assessor.observe(Round(number, start=model, local=local, end=after))
 ...     model = after
->>> assessor.assessment().scores
-{'helps': 3.0, 'hurts': -3.0, 'idles': 0.0}
+>>> {client: round(score, 3) for client, score in assessor.assessment().scores.items()}
+{'helps': 0.044, 'helps too': 0.044, 'hurts': -0.088, 'idles': 0.0}
 """
 
 from fedcoast.errors import BadFile, BadRound, BadSetting, BadUpload, FedcoastError, MissingExtra

@@ -110,7 +110,7 @@ def test_half_floats_are_compared_in_single_precision():
     start = np.float16([2048, 0])
     local = np.float16([4094, 2047])
     assert float(local[0]) - float(start[0]) < float(local[1]) - float(start[1])
-    assessor = CoAst(keep=0.5, horizon=1)
+    assessor = CoAst.votes(keep=0.5, horizon=1)
     for number, end in enumerate((start, np.float16([2048, 1]))):
         assessor.observe(Round(number, {"w": start}, {"a": {"w": local}}, {"w": end}))
     assert assessor.assessment().scores == {"a": 1}

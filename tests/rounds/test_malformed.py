@@ -272,12 +272,20 @@ def test_a_layer_name_that_no_file_can_hold_is_assessed_but_not_recorded(name, t
 def test_when_every_upload_is_bad_the_round_still_counts_for_the_model():
     nothing = dict.fromkeys(CLIENTS)
     rounds = spoilt_by(replace(GOOD, local=nothing))
-    assessment = show(coast(), rounds)
-    whole = show(coast(), ROUNDS)
+    assessment = show(coast(reference="movement"), rounds)
+    whole = show(coast(reference="movement"), ROUNDS)
     assert assessment.credits[GOOD.number] == {}
     assert assessment.quarantined[GOOD.number].keys() == set(CLIENTS)
     others = [number for number in whole.credits if number != GOOD.number]
     assert [assessment.credits[number] for number in others] == [whole.credits[number] for number in others]
+
+
+def test_when_every_upload_is_bad_nobody_gains_or_loses_by_the_round():
+    assessment = show(coast(), spoilt_by(replace(GOOD, local=dict.fromkeys(CLIENTS))))
+    assert assessment.quarantined[GOOD.number].keys() == set(CLIENTS)
+    assert assessment.credits[GOOD.number] == {}
+    assert assessment.credits[GOOD.number - 1] == dict.fromkeys(CLIENTS, 0)
+    assert assessment.scores == dict.fromkeys(CLIENTS, 0)
 
 
 def test_the_log_names_the_client_and_the_reason(caplog):

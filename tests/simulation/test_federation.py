@@ -102,13 +102,15 @@ def test_a_share_of_the_clients_takes_part_and_everyone_does_in_the_long_run():
 
 def test_training_improves_the_model_and_coast_finds_the_planted_order():
     federation = Federation(Experiment(rounds=25, batch=16, learning_rate=0.005, augment=False))
-    assessor = CoAst()
+    votes, default = CoAst.votes(), CoAst()
     accuracies = []
     for fl_round in federation:
-        assessor.observe(fl_round)
+        votes.observe(fl_round)
+        default.observe(fl_round)
         accuracies.append(fl_round.metrics["test accuracy"])
     assert accuracies[-1] > 0.93 > accuracies[0]
-    assert assessor.assessment().spearman(federation.ground_truth) > 0.85
+    assert votes.assessment().spearman(federation.ground_truth) > 0.85
+    assert default.assessment().ranking[-2:] == votes.assessment().ranking[-2:]
 
 
 def test_settings_without_an_order_plant_no_truth():

@@ -80,7 +80,8 @@ def test_a_folder_of_somebody_else_has_no_experiment():
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"signal": "pruned"}, {"reference": "votes"}, {"horizon": 1, "layers": "head"}]
+    "settings",
+    [{}, {"reference": "movement", "signal": "pruned"}, {"reference": "votes"}, {"horizon": 1, "layers": "head"}],
 )
 def test_ballots_alone_give_coast_the_same_credits_in_a_tenth_of_the_room(tmp_path, settings):
     experiment = dataclasses.replace(SMALL, model="convnet", batch=2, clients=3)
@@ -99,7 +100,7 @@ def test_ballots_alone_give_coast_the_same_credits_in_a_tenth_of_the_room(tmp_pa
 
 def test_what_ballots_cannot_tell_is_refused(tmp_path):
     simulate(Federation(SMALL), tmp_path, ballot_keep=0.1)
-    for settings in ({"signal": "update"}, {"signal": "parameters"}, {"keep": 0.2}):
+    for settings in ({"signal": "update"}, {"reference": "movement", "signal": "parameters"}, {"keep": 0.2}):
         with pytest.raises(ValueError, match=r"holds ballots of keep=0\.1 only"):
             CoAst(**settings).observe(next(replay(tmp_path)))
 

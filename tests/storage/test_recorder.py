@@ -139,13 +139,13 @@ class Loaded:
         self.now -= 1
 
 
-@pytest.mark.parametrize("observer", ["assessor", "recorder", "recorder of ballots"])
+@pytest.mark.parametrize("observer", ["assessor", "assessor by votes", "recorder", "recorder of ballots"])
 def test_at_most_one_lazily_loaded_model_is_in_memory(tmp_path, observer):
     (big,) = federation(seed=5, rounds=1, clients=tuple(range(20)))
     loaded = Loaded(big)
     lazy = replace(big, local=loaded.models())
-    if observer == "assessor":
-        CoAst(reference="votes").observe(lazy)
+    if "assessor" in observer:
+        (CoAst(reference="votes") if "votes" in observer else CoAst()).observe(lazy)
     else:
         record(tmp_path / "run", [lazy], ballot_keep=0.1 if "ballots" in observer else None)
     assert (loaded.total, loaded.most, loaded.now) == (20, 1, 0)
@@ -239,14 +239,15 @@ def test_an_interrupt_while_a_round_is_written_leaves_the_folder_as_it_was(tmp_p
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-def test_an_interrupt_while_a_round_is_assessed_leaves_the_assessor_as_it_was(error, monkeypatch):
-    assessor = CoAst(horizon=1, keep=0.3)
+@pytest.mark.parametrize(("reference", "step"), [("others", "pair_table"), ("movement", "round_agreement")])
+def test_an_interrupt_while_a_round_is_assessed_leaves_the_assessor_as_it_was(error, reference, step, monkeypatch):
+    assessor = CoAst(reference=reference, horizon=1, keep=0.3)
     show(assessor, ROUNDS[:2])
     with monkeypatch.context() as patch:
-        patch.setattr(CoAst, "_agreement", lambda *_: (_ for _ in ()).throw(error))
+        patch.setattr(f"fedcoast.methods.coast.coast.{step}", lambda *_, **__: (_ for _ in ()).throw(error))
         with pytest.raises(error):
             assessor.observe(ROUNDS[2])
-    assert show(assessor, ROUNDS[2:]) == show(CoAst(horizon=1, keep=0.3), ROUNDS)
+    assert show(assessor, ROUNDS[2:]) == show(CoAst(reference=reference, horizon=1, keep=0.3), ROUNDS)
 
 
 def test_everything_is_on_disk_before_a_round_gets_its_name(tmp_path, monkeypatch):
@@ -507,8 +508,9 @@ def test_a_recording_of_ballots_takes_a_sixteenth_of_the_room(tmp_path):
     assert size(ballots) * 15 < size(whole)
 
 
-@pytest.mark.parametrize("settings", [{"keep": 0.2}, {"signal": "update"}, {"signal": "parameters"},
-                                      {"signal": "pruned", "step": "avg"}, {"tiny_layers": "raw"}])  # fmt: skip
+@pytest.mark.parametrize("settings", [{"keep": 0.2}, {"signal": "update"}, {"tiny_layers": "raw"},
+                                      {"reference": "movement", "signal": "parameters"},
+                                      {"reference": "movement", "signal": "pruned", "step": "avg"}])  # fmt: skip
 def test_ballots_are_refused_where_they_would_give_another_answer(tmp_path, settings):
     folder = record(tmp_path / "run", ROUNDS, ballot_keep=0.1)
     with pytest.raises(BadSetting, match=r"holds ballots of keep=0\.1 only"):
@@ -527,7 +529,9 @@ def test_ballots_survive_where_a_step_would_vanish(tmp_path, dtype):
     start, local = np.array([most, -most, most / 2, 1], dtype), np.array([-most, most, most, 1], dtype)
     fl_round = Round(1, {"w": start}, {"a": {"w": local}}, {"w": start})
     folder = record(tmp_path / "run", [fl_round, replace(fl_round, number=2, end={"w": local})], ballot_keep=0.75)
-    shown = [show(CoAst(keep=0.75, horizon=1), rounds) for rounds in (replay(folder), record_again(tmp_path, folder))]
+    shown = [
+        show(CoAst.votes(keep=0.75, horizon=1), rounds) for rounds in (replay(folder), record_again(tmp_path, folder))
+    ]
     assert [one.scores for one in shown] == [{"a": 3}, {"a": 3}]
 
 

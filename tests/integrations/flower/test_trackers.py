@@ -9,6 +9,7 @@ from fedcoast import CoAst, Recorder
 from fedcoast.integrations.flower import Observed, resumed
 from fedcoast.integrations.trackers import TensorBoard
 from integrations.flower.handmade import federation, record, small_model
+from integrations.trackers.federation import about
 from integrations.trackers.test_tensorboard import read
 
 
@@ -31,7 +32,7 @@ def test_an_observed_strategy_shows_the_same_metrics_with_a_tracker_and_without(
     assert len(scores) == 4
     logged, _ = read(tmp_path / "logs")
     for key, value in scores.items():
-        assert logged[f"fedcoast/score/{key.rpartition('/')[2]}"][4] == value
+        assert logged[f"fedcoast/score/{key.rpartition('/')[2]}"][4] == about(value)
 
 
 def test_a_restarted_server_goes_on_with_its_steps(tmp_path):
@@ -45,7 +46,7 @@ def test_a_restarted_server_goes_on_with_its_steps(tmp_path):
     logged, texts = read(tmp_path / "logs")
     assert set(logged["fedcoast/round/pending"]) == {1, 2, 3, 4, 5, 6}
     name, score = next(iter(whole.assessment().scores.items()))
-    assert logged[f"fedcoast/score/{name}"][3] == score
+    assert logged[f"fedcoast/score/{name}"][3] == about(score)
     assert texts["fedcoast/chain/head"].endswith(" (round 6)")
 
 

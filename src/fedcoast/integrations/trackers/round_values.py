@@ -20,6 +20,8 @@ class RoundValue(NamedTuple):
 def round_values(fl_round: Round, answer: Assessment, newly_final: Iterable[int]) -> Iterator[RoundValue]:
     """Scores, ranks and coverage so far, the credits that became final with this round, and the server's metrics.
 
+    Credits are those that never change: a factor that a client's score is multiplied by is not in them.
+
     Clients appear when a first credit of theirs counts: before that, their rank would mean nothing.
     """
     valued = len(answer.counted)
@@ -33,7 +35,7 @@ def round_values(fl_round: Round, answer: Assessment, newly_final: Iterable[int]
             yield RoundValue("quarantined", client, dropped)
     credits: dict[Client, float] = {}
     for number in newly_final:
-        for client, credit in answer.credits[number].items():
+        for client, credit in answer.lasting_credits[number].items():
             credits[client] = credits.get(client, 0) + credit
     yield from (RoundValue("credit", client, credit) for client, credit in credits.items())
     yield RoundValue("round/answered", None, len(fl_round.clients))

@@ -23,11 +23,12 @@ docs/paper-notes.md has each reading.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from fedcoast.errors import BadFile, Client
+from fedcoast.kernels.ballots import Floats
 from fedcoast.kernels.bit_planes import PlaneLayout, Row
 from fedcoast.kernels.threads import ThreadPool, threads_for
 from fedcoast.kernels.vote_counts import tally
@@ -213,7 +214,7 @@ class CoAst(ConfiguredAssessor[CoAstConfig]):
         if self._extractor is None or self._extractor.plane_layout != layout:
             self._extractor = SignalExtractor(layout, self.config)
         votes = reference[0] if self.config.reference == "votes" else None
-        models = ((client, [arithmetic(array) for array in _pick(model, chosen)]) for client, model in uploads)
+        models = _arithmetic(uploads, chosen)
         with self._thread_pool(layout) as threads:
             signals = self._extractor.for_round(start)
             for client, signal in signals.of(models, threads, votes):
@@ -287,11 +288,19 @@ class CoAst(ConfiguredAssessor[CoAstConfig]):
         rounds = self._store.restore(facts, arrays)
         layers = len(rounds[0].plane_layout.sizes) if rounds else 0
         pairs = pairs.restored(facts["pairs"], arrays, layers) if others else pairs
+        if others and {one.number: set(one.signals) for one in rounds} != {n: set(of) for n, of in pairs.parts.items()}:
+            raise BadFile("the state's pending rounds are not those that it holds credits of; it was altered")
         if not others and any(not one.reference for one in rounds):
             raise BadFile("the state holds neither models nor votes to compare with; it was altered")
         self._previous, self._waiting = (rounds[0], rounds[1:]) if facts["before"] else (None, rounds)
         self._pairs, self.finalized, self.pair_tables = pairs, (), ()
         self._layer_totals = None if self._layer_totals is None else LayerTotals(self.config)
+
+
+def _arithmetic(uploads: Uploads, chosen: Sequence[LayerSpec]) -> Iterator[tuple[Client, list[Floats]]]:
+    for client, model in uploads:
+        yield client, [arithmetic(array) for array in _pick(model, chosen)]
+        del model  # before the next one is loaded
 
 
 def _pick(model: dict[str, Array], entries: Iterable[LayerSpec]) -> list[Array]:
