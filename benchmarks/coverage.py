@@ -379,7 +379,7 @@ It does **not** say
 * what the rounds to come will bring. Credits shrink as a model converges;
 * that the method measures what you want to pay for. A precise score can be precisely beside the point;
 * anything about scores that are no sums of credits (CGSV's and ShapFed's moving averages), or from fewer rounds than
-  three blocks, 15 for CoAst's default. There is no interval then, and a note says why.
+  three blocks, 9 for CoAst's default. There is no interval then, and a note says why.
 
 ## How it is made
 
