@@ -106,7 +106,7 @@ def test_hovering_shows_the_numbers(visit, report, record):
     page.mouse.move(box["x"] + 5, box["y"] + 5)
     hover = page.locator("#figure-heat-map .hoverlayer .hovertext")
     hover.wait_for()
-    assert hover.text_content().startswith(f"{best.name}round 1: {record.credits[0, 0]:g}")
+    assert hover.text_content().startswith(f"{best.name}round 1: {record.credits[0, 0]:.4g}")
 
 
 def test_sorting_works_by_mouse_and_by_keyboard(visit, report, record):
