@@ -380,7 +380,7 @@ It does **not** say
 * what later rounds will give. Credits shrink as a model converges;
 * that the method measures what you want to pay for. A score can be precise and irrelevant;
 * anything about scores that are not sums of credits (the moving averages of CGSV and ShapFed), or about fewer rounds
-  than three blocks (15 for CoAst's default). There is no interval then, and a note says why.
+  than three blocks (9 for CoAst's default). There is no interval then, and a note says why.
 
 ## How it is made
 

@@ -27,6 +27,12 @@ def small(rounds=30, clients=("ann", "bob", "cid"), others=None, **options):
     return assess_rounds(federation(rounds=rounds, clients=clients), None, others, made=MADE, title="small", **options)
 
 
+def clear(clients=("ann", "bob", "cid")):
+    """A federation with votes enough to tell the clients apart; of four, all but the last two."""
+    layers = {"hidden.weight": (20, 20), "head.weight": (10, 10)}
+    return assess_rounds(federation(rounds=30, clients=clients, layers=layers), made=MADE, title="clear")
+
+
 def nasty(rounds=20):
     return assess_rounds(federation(rounds=rounds, clients=NASTY), title=SCRIPT, made=MADE, facts={SCRIPT: SCRIPT})
 

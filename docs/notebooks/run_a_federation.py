@@ -50,6 +50,6 @@ assessment.to_frame().iloc[:, :8]
 # %% [markdown]
 # ## What it does not say
 #
-# A low score means that a site's updates pointed elsewhere than the shared model went. It does not mean that the site is
+# A low score means that a site's updates pointed elsewhere than the others went. It does not mean that the site is
 # useless: a rare site may be the only one that knows its patients. See
 # [Federations that nature made](../natural-federations.md) before you act on a score.

@@ -1,5 +1,7 @@
 """One verdict per client, and what operators met before there was one (a trial as three new users would do it)."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -213,6 +215,8 @@ def test_blind_spots_are_said_where_they_matter():
     assert any("All clients tie" in text and "keep=1.0" in text for text in blind_spots(tied, uncertainty(tied)))
     tiny = answered({n: {"a": 6.0 + n % 2, "b": 5.0} for n in range(20)})
     assert any("very few votes" in text for text in blind_spots(tiny, uncertainty(tiny)))
+    means = replace(tiny, settings={**tiny.settings, "reference": "others"})  # of many votes, too, they can be small
+    assert not any("very few votes" in text for text in blind_spots(means, uncertainty(means)))
     below = answered(streams({"a": -400.0, "b": -300.0}))
     assert any("differences or gradients" in text for text in blind_spots(below, uncertainty(below)))
     fine = answered(streams({"a": 400.0, "b": 300.0}))

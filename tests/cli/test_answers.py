@@ -34,6 +34,10 @@ def within(*arguments):
     return done
 
 
+FIRST_DEFAULT = {"reference": "movement", "horizon": 2, "past_weight": 0.5, "layers": "first+head"}
+MOVEMENT = ("--reference", "movement", "--horizon", "2", "--past-weight", "0.5", "--layers", "first+head")
+
+
 def test_the_version():
     assert within("--version").stdout == f"fedcoast {__version__}\n"
 
@@ -52,18 +56,34 @@ def test_json_is_the_whole_answer(run):
     for fl_round in replay(run):
         assessor.observe(fl_round)
     assert Assessment.from_json(done.stdout) == assessor.assessment()
+
+
+def test_json_is_the_whole_answer_of_the_movement(run):
+    done = within("assess", run, "--keep", "0.5", *MOVEMENT, "--json")
+    assessor = CoAst(keep=0.5, **FIRST_DEFAULT)
+    for fl_round in replay(run):
+        assessor.observe(fl_round)
+    assert Assessment.from_json(done.stdout) == assessor.assessment()
     assert json.loads(done.stdout)["scores"] == [4, 2, -4]
 
 
 def test_csv_is_the_whole_answer(run):
-    done = within("assess", run, "--keep", "0.5", "--csv")
+    answers = [within("assess", run, "--keep", "0.5", form).stdout for form in ("--csv", "--json")]
+    assert Assessment.from_csv(answers[0]) == Assessment.from_json(answers[1])
+    done = within("assess", run, "--keep", "0.5", *MOVEMENT, "--csv")
     assert Assessment.from_csv(done.stdout).scores == {"c1": 4, "c2": 2, "c3": -4}
 
 
 @pytest.mark.parametrize(
     ("options", "settings"),
     [
-        (["--signal", "pruned", "--horizon", "1"], {"signal": "pruned", "horizon": 1}),
+        (["--horizon", "2", "--line-weight", "0"], {"horizon": 2, "line_weight": 0}),
+        (["--signal", "update"], {"signal": "update"}),
+        ([*MOVEMENT], FIRST_DEFAULT),
+        (
+            ["--reference", "movement", "--signal", "pruned", "--horizon", "1"],
+            {"reference": "movement", "signal": "pruned", "horizon": 1},
+        ),
         (["--reference", "votes", "--baseline", "none"], {"reference": "votes", "baseline": "none"}),
         (["--layers", "layer1"], {"layers": ["layer1"]}),
         (["--layers", "layer1, layer*"], {"layers": ["layer1", "layer*"]}),
@@ -96,7 +116,8 @@ def test_presets_are_ours_the_papers_and_the_codes(run):
 
 
 def test_the_past_can_be_left_in(run):
-    expected = json.loads(within("assess", run, "--past-weight", "0", "--layers", "all", "--json").stdout)
+    options = (*MOVEMENT, "--past-weight", "0", "--line-weight", "0", "--layers", "all")
+    expected = json.loads(within("assess", run, *options, "--json").stdout)
     assert expected == json.loads(within("assess", run, "--preset", "votes", "--json").stdout)
 
 
@@ -139,8 +160,12 @@ def test_checkpoints_are_assessed_and_imported_alike(tmp_path):
         for client, model in fl_round.local.items():
             np.savez(place / "clients" / f"{client}.npz", **model)
     assert "4 rounds recorded" in within("import", tmp_path / "checkpoints", tmp_path / "run").stdout
-    answers = [within("assess", tmp_path / name, "--keep", "0.5", "--json").stdout for name in ("checkpoints", "run")]
-    assert answers[0] == answers[1]
+    for options in ((), MOVEMENT):
+        answers = [
+            within("assess", tmp_path / name, "--keep", "0.5", *options, "--json").stdout
+            for name in ("checkpoints", "run")
+        ]
+        assert answers[0] == answers[1]
     assert json.loads(answers[0])["scores"] == [4, 2, -4]
     assert "0 rounds recorded" in within("import", tmp_path / "checkpoints", tmp_path / "run").stdout
 
@@ -170,7 +195,7 @@ def test_a_bad_upload_is_counted_and_the_others_ranked(tmp_path):
     done = within("assess", tmp_path, "--keep", "0.5", "--json")
     answer = Assessment.from_json(done.stdout)
     assert "must be finite; got nan" in answer.quarantined[2]["c2"]
-    assert answer.rounds_scored == {"c1": 2, "c2": 1, "c3": 2}
+    assert answer.rounds_scored == {"c1": 3, "c2": 2, "c3": 3}
     shown = within("assess", tmp_path, "--keep", "0.5").stdout
     assert "left out" in shown
     assert "Participation varies; compare the adjusted means." in shown
@@ -181,6 +206,6 @@ def test_a_name_that_is_no_text_is_written_to_a_strict_pipe(tmp_path):
         for fl_round in fixture_a.rounds("observer"):
             local = {"b\udce9rlin" if client == "c1" else client: model for client, model in fl_round.local.items()}
             recorder.observe(Round(fl_round.number, fl_round.start, local, fl_round.end))
-    done = fedcoast("assess", tmp_path, "--keep", "0.5", "--csv", PYTHONIOENCODING="utf-8:strict")
+    done = fedcoast("assess", tmp_path, "--keep", "0.5", *MOVEMENT, "--csv", PYTHONIOENCODING="utf-8:strict")
     assert (done.returncode, done.stderr) == (0, "")
     assert r"b\udce9rlin,str,1,4" in done.stdout

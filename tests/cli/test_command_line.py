@@ -48,7 +48,7 @@ def test_json_and_csv_together_are_wrong_usage(run, command):
 def test_an_empty_selection_of_rounds_is_refused(run):
     done = invoke("assess", run, "--score-rounds", "50:")
     assert isinstance(done.exception, BadSetting)
-    assert "selects none of the 2 scored rounds" in str(done.exception)
+    assert "selects none of the 3 scored rounds" in str(done.exception)
 
 
 def test_another_method_can_be_asked(run):

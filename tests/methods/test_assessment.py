@@ -77,7 +77,7 @@ def test_the_table_shows_every_client_its_numbers_and_what_is_not_final():
     assert rows == [
         ["2", "7", "3", "2", "1.50", "1.50", ""],
         ["2", "ann", "3", "1", "3.00", "3.50", ""],
-        ["3", "bob", "-2", "1", "-2.00", "-1.50", "1"],
+        ["3", "bob", "−2", "1", "−2.00", "−1.50", "1"],
     ]
     assert "Not final yet: round 3" in text
 

@@ -2,6 +2,7 @@ import csv
 import io
 import json
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,15 +11,18 @@ import pytest
 from fedcoast import Assessment, BadSetting, CoAst
 from fedcoast.analysis.uncertainty import uncertainty
 from fedcoast.methods import CGSV, METHODS, Cosine
+from fedcoast.methods.notebook import as_html
+from fedcoast.methods.text import as_text
 from fedcoast.reports.assess_rounds import assess_rounds, build_report
 from fedcoast.reports.forms import to_csv, to_json
 from fedcoast.reports.markdown import markdown
 from fedcoast.reports.overview import ends, groups, means, windows
 from fedcoast.reports.phrasing import coverage, findings, interval, number, settling
 from fedcoast.reports.report_data import report_data
-from fedcoast.reports.tables import ranking_table
+from fedcoast.reports.tables import layers_table, ranking_table
+from fedcoast.stats.client_line import LARGEST_FACTOR
 from federations import federation, show, with_upload
-from report_samples import MADE, small
+from report_samples import MADE, clear, small
 
 
 def said(passages):
@@ -38,8 +42,11 @@ def said(passages):
         {"score_rounds": slice(-3, None)},
         {"incomplete_rounds": "truncate"},
         {"incomplete_rounds": "truncate", "score_rounds": slice(-2, None)},
-        {"signal": "pruned", "keep": 0.5},
-        {"signal": "parameters", "baseline": "none"},
+        {"line_weight": 0},
+        {"signal": "update"},
+        {"reference": "movement", "horizon": 2, "past_weight": 0.5, "layers": "first+head"},
+        {"reference": "movement", "signal": "pruned", "keep": 0.5},
+        {"reference": "movement", "signal": "parameters", "baseline": "none"},
         {"reference": "votes", "signal": "update"},
         {"layers": ["head.*"]},
     ],
@@ -49,20 +56,33 @@ def test_layers_add_up_to_the_scores_and_change_no_answer(options):
     layered = CoAst(**options, track_layers=True)
     assert show(layered, rounds) == show(CoAst(**options), rounds)
     by_layer, scores = layered.assessment().by_layer, layered.assessment().scores
-    assert {client: row.sum() for client, row in by_layer.agreement.items()} == scores
-    assert len(by_layer.names) == (2 if "layers" in options else 5)
+    assert {client: row.sum() for client, row in by_layer.agreement.items()} == pytest.approx(scores, rel=1e-12)
+    assert len(by_layer.names) == (2 if options.get("layers") == ["head.*"] else 5)
+    most = (1 + layered.config.past_weight) * LARGEST_FACTOR
     for client, row in by_layer.votes.items():
-        assert np.all(np.abs(by_layer.agreement[client]) <= (1 + layered.config.past_weight) * row)
+        assert np.all(np.abs(by_layer.agreement[client]) <= most * row)
 
 
 def test_a_layer_alone_has_the_credit_that_coast_gives_to_it_alone():
+    """Where credits are counts. Among the other clients a round weighs what all layers together say."""
     rounds = federation(rounds=8)
-    layered = CoAst(keep=0.5, track_layers=True)
+    layered = CoAst(keep=0.5, reference="movement", track_layers=True)
     show(layered, rounds)
     found = layered.assessment().by_layer
     for place, name in enumerate(found.names):
-        alone = show(CoAst(keep=0.5, layers=[name]), rounds).scores
+        alone = show(CoAst(keep=0.5, reference="movement", layers=[name]), rounds).scores
         assert {client: row[place] for client, row in found.agreement.items()} == alone
+
+
+def test_shares_of_votes_are_shown_with_the_digits_that_a_reader_can_use():
+    """Credits among the other clients are fractions: never cut to whole numbers, never with all their digits."""
+    record = clear()
+    layered, paid, plain = layers_table(record), record.rewards.table(), record.assessment.table()
+    for summary in record.summaries:
+        assert all(f">{number(float(net))}<" in layered for net in record.layers.agreement[summary.client])
+    shown = "\n".join([layered, as_text(paid), as_text(plain), as_html(record.assessment), markdown(record)])
+    assert "." in shown
+    assert not re.search(r"\d\.\d{5}", re.sub(r'data-\w+="[^"]*"', "", shown))
 
 
 def test_before_the_first_round_no_layer_is_known():
@@ -122,7 +142,7 @@ def test_the_timeline_ends_at_the_scores():
 def test_only_counted_rounds_are_shown_and_the_others_named():
     rounds = federation(rounds=10)
     record = assess_rounds(rounds, CoAst(score_rounds=slice(3, None)), made=MADE)
-    assert (record.rounds, record.uncounted) == ((4, 5, 6, 7, 8), (1, 2, 3))
+    assert (record.rounds, record.uncounted) == ((4, 5, 6, 7, 8, 9), (1, 2, 3))
     assert record.additive
 
 
@@ -130,7 +150,7 @@ def test_a_verdict_needs_a_zero_that_means_something_and_an_interval():
     assert {summary.verdict for summary in small().summaries} <= {"helps", "hurts", "cannot tell"}
     few = small(rounds=4)
     assert [summary.verdict for summary in few.summaries] == ["cannot tell"] * 3
-    assert few.too_early.startswith("Too early to say who helps: 2 rounds are scored")
+    assert few.too_early.startswith("Too early to say who helps: 3 rounds are scored, and ranges need 9")
     literal = assess_rounds(federation(rounds=30), CoAst.paper(), made=MADE)
     assert not literal.zero_is_idle
     assert [summary.verdict for summary in literal.summaries] == [None] * 3
@@ -225,24 +245,28 @@ def test_who_missed_rounds_is_compared_by_the_adjusted_mean_and_nobody_else_hear
 
 
 def test_the_findings_name_the_best_the_worst_and_what_is_pending():
-    text = said(findings(small()))
+    text = said(findings(clear()))
     assert text.startswith("ann contributed most.")
-    assert "Rounds 29–30 have no score: a score needs later rounds." in text
+    assert "Round 30 has no score: a score needs later rounds." in text
+    two = said(findings(assess_rounds(federation(rounds=30), CoAst(horizon=2), made=MADE)))
+    assert "Rounds 29–30 have no score: a score needs later rounds." in two
 
 
 def test_no_rounds_and_one_client_have_words_too():
     assert (
-        said(findings(small(rounds=2))) == "Too early to say anything: no round has been scored yet. Rounds so far: 2."
+        said(findings(small(rounds=1))) == "Too early to say anything: no round has been scored yet. Rounds so far: 1."
     )
+    assert "Too early to say who helps: 1 round is scored" in said(findings(small(rounds=2)))
     assert "There is one client." in said(findings(small(clients=("ann",))))
 
 
 def test_those_who_cannot_be_told_apart_are_named_with_what_it_would_take():
-    record = small(clients=("ann", "bob", "cid", "dan"))
+    record = clear(clients=("ann", "bob", "cid", "dan"))
     text = said([settling(record)])
-    twins = [group for group in record.groups if len(group) > 1]
-    assert twins
-    for place in twins[0]:
+    together = [group for group in record.groups if len(group) > 1]
+    assert together
+    assert len(record.groups) > 1
+    for place in together[0]:
         assert record.summaries[place].name in text
     assert "neighbours apart" in text or "hardly" in text
 

@@ -25,7 +25,7 @@ from fedcoast.analysis.uncertainty import By, Uncertainty, uncertainty
 from fedcoast.analysis.verdicts import Verdict, idle_clients, verdicts
 from fedcoast.errors import BadSetting, Client
 from fedcoast.methods.assessment import Assessment
-from fedcoast.methods.text import as_text, csv_name, csv_row, printable
+from fedcoast.methods.text import as_text, csv_name, csv_row, number, printable
 from fedcoast.rounds.clients import client_to_json, in_order
 from fedcoast.stats.apportionment import apportion, by_rank, proportional, softmax, split
 
@@ -133,7 +133,7 @@ class Rewards:
             column.justify = "right"
         for client in self.clients:
             paid = [] if self.cents is None else [_grouped(self.cents[client])]
-            numbers = [f"{float(self.scores[client]):,.6g}", f"{float(self.shares[client]):.2%}", *paid]
+            numbers = [number(float(self.scores[client])), f"{float(self.shares[client]):.2%}", *paid]
             table.add_row(Text(printable(client)), *numbers, self._range(client), self.verdicts.get(client, "–"))
         table.caption = Text("\n".join(self.notes()), justify="left") if self.notes() else None
         return table

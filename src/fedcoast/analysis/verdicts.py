@@ -69,8 +69,9 @@ def too_early(assessment: Assessment, uncertainty: Uncertainty | None) -> str:
         return f"Too early to say anything: no round has been scored yet.{waiting}"
     if uncertainty is None or not uncertainty.rounds_needed or uncertainty.rounds >= uncertainty.rounds_needed:
         return ""
+    scored = "1 round is scored" if uncertainty.rounds == 1 else f"{uncertainty.rounds} rounds are scored"
     return (
-        f"Too early to say who helps: {uncertainty.rounds} rounds are scored, and ranges need"
+        f"Too early to say who helps: {scored}, and ranges need"
         f" {uncertainty.rounds_needed}. The order below may be luck."
     )
 
@@ -89,7 +90,7 @@ def blind_spots(assessment: Assessment, uncertainty: Uncertainty | None, signs: 
             "All clients tie. On small models the votes can be too few to tell anybody apart; let a larger share of"
             " each layer vote (keep=1.0)."
         )
-    elif 0 < _largest_credit(assessment) <= FEW_VOTES and assessment.zero_is_idle and "keep" in assessment.settings:
+    elif _counts_votes(assessment) and 0 < _largest_credit(assessment) <= FEW_VOTES:
         found.append(
             f"No credit of a round exceeds {_largest_credit(assessment):.0f}: very few votes count in this model, and"
             " ties are likely. Let a larger share of each layer vote (keep=1.0)."
@@ -103,6 +104,12 @@ def blind_spots(assessment: Assessment, uncertainty: Uncertainty | None, signs: 
     if uncertainty is not None and uncertainty.note and not too_early(assessment, uncertainty):
         found.append(f"{uncertainty.note[0].upper()}{uncertainty.note[1:]}.")
     return found
+
+
+def _counts_votes(assessment: Assessment) -> bool:
+    """Whether a credit is a count of votes; means over other clients are small, too, where many votes count."""
+    settings = assessment.settings
+    return assessment.zero_is_idle and "keep" in settings and settings.get("reference") != "others"
 
 
 def _largest_credit(assessment: Assessment) -> float:

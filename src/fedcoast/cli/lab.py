@@ -70,9 +70,8 @@ def demo(
     show(data.assessment, truth, signs=data.signs)
     out().print(
         f"The shared model classifies {accuracy[-1]:.1%} of the test digits correctly; the scores used no test data.\n"
-        "A score counts how often a client's votes (the signs of its largest updates) pointed where the shared model"
-        " then moved, minus how often they pointed the other way, minus half of the same for its past movement:"
-        " clients that merely repeat the recent direction are discounted. An idle client would score 0.\n"
+        f"{CoAst().config.score_meaning()} Clients that merely repeat the recent direction are discounted."
+        " An idle client would score 0.\n"
         "Clients were ranked by these scores alone; the planted rank is the true one, by how clean their images are."
     )
     print_sentence(data.health.warning(printable))

@@ -39,7 +39,7 @@ from fedcoast.methods.similarity.spectralfuse import SpectralFuse
 _BUILT_IN: dict[str, Method] = {
     "coast": Method(
         CoAst,
-        "agreement of a client's votes with where the global model moves next, less half of that with its recent moves",
+        "agreement of a client's votes with the other clients' next votes, less 42% of that with their last ones",
         config=CoAstConfig,
     ),
     "fed-pca": Method(FedPCA, "how well quantised updates predict those of peers"),

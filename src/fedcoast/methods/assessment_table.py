@@ -7,7 +7,7 @@ from rich.text import Text
 
 from fedcoast.errors import Client
 from fedcoast.methods.assessment import Assessment
-from fedcoast.methods.text import printable
+from fedcoast.methods.text import number, printable
 from fedcoast.stats.ranking import paper_ranks
 
 
@@ -29,8 +29,8 @@ def table(answer: Assessment, truth: Mapping[Client, float] | None = None) -> Ta
         planted = dict(zip(truth, paper_ranks(list(truth.values())), strict=True))
     mean, ranks, scored = answer.mean, answer.ranks, answer.rounds_scored
     for client in answer.ranking:
-        cells = [f"{answer.scores[client]:,}", str(scored[client]), _number(mean[client], scored[client])]
-        cells += [_number(adjusted[client], scored[client])] if adjusts else []
+        cells = [number(answer.scores[client]), str(scored[client]), number(mean[client] if scored[client] else None)]
+        cells += [number(adjusted[client] if scored[client] else None)] if adjusts else []
         cells += [str(answer.quarantine_count(client) or "")] if any_quarantined else []
         cells += [] if truth is None else [str(planted[client])]
         output.add_row(str(ranks[client]), Text(printable(client)), *cells)
@@ -45,7 +45,3 @@ def _notes(answer: Assessment, adjusts: bool) -> list[str]:
     if answer.pending:
         notes.append(f"Not final yet: round {', '.join(map(str, answer.pending))}")
     return notes
-
-
-def _number(value: float, rounds: int) -> str:
-    return f"{value:,.2f}" if rounds else "–"

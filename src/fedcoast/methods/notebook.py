@@ -4,7 +4,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from fedcoast.errors import BadSetting, require
-from fedcoast.methods.text import printable
+from fedcoast.methods.text import number, printable
 
 if TYPE_CHECKING:
     from fedcoast.methods.assessment import Assessment
@@ -24,8 +24,8 @@ def as_frame(assessment: "Assessment") -> Any:
         "rounds": [assessment.rounds_scored[client] for client in ranking],
         "quarantined": [sum(client in names for names in assessment.quarantined.values()) for client in ranking],
     }
-    for number, credits in assessment.credits.items():
-        columns[f"round {number}"] = [credits.get(client, float("nan")) for client in ranking]
+    for fl_round, credits in assessment.credits.items():
+        columns[f"round {fl_round}"] = [credits.get(client, float("nan")) for client in ranking]
     return pandas.DataFrame(columns, index=pandas.Index(ranking, name="client"))
 
 
@@ -40,8 +40,8 @@ def as_html(assessment: "Assessment") -> str:
     """The ranking as an HTML table; names of clients are data, and escaped."""
     ranking, ranks, mean = assessment.ranking, assessment.ranks, assessment.mean
     rows = [
-        f"<tr><td>{ranks[client]}</td><td>{escape(printable(client))}</td><td>{assessment.scores[client]:,.6g}</td>"
-        f"<td>{assessment.rounds_scored[client]}</td><td>{mean[client]:,.4g}</td></tr>"
+        f"<tr><td>{ranks[client]}</td><td>{escape(printable(client))}</td><td>{number(assessment.scores[client])}</td>"
+        f"<td>{assessment.rounds_scored[client]}</td><td>{number(mean[client])}</td></tr>"
         for client in ranking[:SHOWN]
     ]
     more = len(ranking) - len(rows)

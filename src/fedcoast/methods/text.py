@@ -23,6 +23,22 @@ def as_text(table: object) -> str:
     return out.getvalue().rstrip("\n")
 
 
+def number(value: float | None) -> str:
+    """As many digits as a reader can use.
+
+    >>> number(12345), number(118.41), number(-3.14159), number(0.012345), number(None)
+    ('12,345', '118', '−3.14', '0.0123', '–')
+    """
+    if value is None:
+        return "–"
+    size = abs(value)
+    whole = isinstance(value, int) or size >= 100 or value == 0
+    text = (
+        f"{value:,.0f}" if whole else f"{value:.1f}" if size >= 10 else f"{value:.2f}" if size >= 1 else f"{value:.3g}"
+    )
+    return text.replace("-", "−")
+
+
 def plain_columns(table: object) -> str:
     """The CSV of an answer as aligned columns; of one that has no CSV, where to get its table.
 

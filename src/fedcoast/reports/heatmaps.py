@@ -63,7 +63,7 @@ def layers(report: ReportData) -> Any:
         for of in (report.layers.agreement, report.layers.votes)
     )
     rate = np.divide(net, cast, out=np.full_like(net, np.nan), where=cast > 0)
-    hover = "%{y}<br>%{x}<br>net %{customdata[0]:,} of %{customdata[1]:,} votes: %{z:+.1%}"
+    hover = "%{y}<br>%{x}<br>net %{customdata[0]:,.4~r} of %{customdata[1]:,} votes: %{z:+.1%}"
     figure = plot_base.figure([_heat(rate, hover)], 50 + _room(len(rows), 22))
     figure.update_traces(customdata=np.stack([net, cast], axis=-1), colorbar_tickformat="+.0%")
     figure.update_traces(colorbar_title_text="net agreement")

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from fedcoast.analysis.money import amount
 from fedcoast.analysis.rewards import Rewards
 from fedcoast.methods.registry import config_of
+from fedcoast.methods.text import number as number
 from fedcoast.reports.report_data import ClientSummary, ReportData
 
 Passage = tuple[str | ClientSummary, ...]
@@ -26,22 +27,6 @@ def isolated(text: str) -> str:
     """
     from_right = any(unicodedata.bidirectional(character) in ("R", "AL", "AN") for character in text)
     return f"\u2068{text}\u2069" if from_right else text
-
-
-def number(value: float | None) -> str:
-    """As many digits as a reader can use.
-
-    >>> number(12345), number(118.41), number(-3.14159), number(0.012345), number(None)
-    ('12,345', '118', '−3.14', '0.0123', '–')
-    """
-    if value is None:
-        return "–"
-    size = abs(value)
-    whole = isinstance(value, int) or size >= 100 or value == 0
-    text = (
-        f"{value:,.0f}" if whole else f"{value:.1f}" if size >= 10 else f"{value:.2f}" if size >= 1 else f"{value:.3g}"
-    )
-    return text.replace("-", "−")
 
 
 def interval(span: tuple[float, float] | None) -> str:

@@ -182,7 +182,7 @@ def layers_table(report: ReportData) -> str:
     if len(shown) * len(names) > _MOST_CELLS:
         return markup.paragraph(_ELSEWHERE, "note")
     rows = [
-        [client_cell(summary), *(Cell(number(int(net))) for net in report.layers.agreement[summary.client])]
+        [client_cell(summary), *(Cell(number(net.item())) for net in report.layers.agreement[summary.client])]
         for summary in shown
     ]
     return _behind("layers", "Credit by layer; a row adds up to the score", ["client", *names], rows)
