@@ -29,8 +29,8 @@ def small(rounds=30, clients=("ann", "bob", "cid"), others=None, **options):
 
 def clear(clients=("ann", "bob", "cid")):
     """A federation with votes enough to tell the clients apart; of four, all but the last two."""
-    layers = {"hidden.weight": (20, 20), "head.weight": (10, 10)}
-    return assess_rounds(federation(rounds=30, clients=clients, layers=layers), made=MADE, title="clear")
+    layers = {"hidden.weight": (40, 40), "head.weight": (10, 10)}
+    return assess_rounds(federation(rounds=45, clients=clients, layers=layers), made=MADE, title="clear")
 
 
 def nasty(rounds=20):

@@ -106,7 +106,7 @@ def test_the_adjusted_mean_does_not_reward_the_rounds_that_a_client_was_in():
     fall = np.linspace(20, 0, 60)[:, None]  # the first rounds give more to everybody
     table = np.random.default_rng(0).normal(size=(60, 3)) + fall + np.array([3, 2, 0])
     table[:30, 0] = np.nan
-    by_mean, by_adjusted = (uncertainty(assessed(table), by=by) for by in ("mean", "adjusted-mean"))
+    by_mean, by_adjusted = (uncertainty(assessed(table), by=by, margin=1) for by in ("mean", "adjusted-mean"))
     assert by_mean.clients[-1] == "a"
     assert by_adjusted.clients == ("a", "b", "c")
     assert by_adjusted.groups == (("a",), ("b",), ("c",))

@@ -40,7 +40,7 @@ def words(report):
 
 def fifty():
     """Fifty clients of slowly falling quality; one returns the model unchanged, two hurt."""
-    worths = {f"c{n:02d}": 14.0 - 0.25 * n for n in range(47)} | {"h1": -9.0, "h2": -10.0}
+    worths = {f"c{n:02d}": 14.0 - 0.25 * n for n in range(47)} | {"h1": -12.0, "h2": -13.0}
     credits = {n: {**of, "rider": 0.0} for n, of in streams(worths).items()}
     return answered(credits, dict.fromkeys(credits, ("rider",)))
 

@@ -239,7 +239,7 @@ def test_an_interrupt_while_a_round_is_written_leaves_the_folder_as_it_was(tmp_p
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-@pytest.mark.parametrize(("reference", "step"), [("others", "pair_table"), ("movement", "round_agreement")])
+@pytest.mark.parametrize(("reference", "step"), [("others", "pair_tables"), ("movement", "round_agreement")])
 def test_an_interrupt_while_a_round_is_assessed_leaves_the_assessor_as_it_was(error, reference, step, monkeypatch):
     assessor = CoAst(reference=reference, horizon=1, keep=0.3)
     show(assessor, ROUNDS[:2])

@@ -16,10 +16,9 @@ Paper: Wu, Zhang, Li, Xu, Zhong, "CoAst: Validation-Free Contribution Assessment
 on Cross-Round Valuation", ACM MM 2024, sections 4.2 and 4.3.
 Needs: the clients' uploads, for `reference="movement"` the global models too; no validation data, no full attendance.
 Cost: about one pass over each upload; holds `horizon` rounds, two bits for each parameter and client.
-Deviations: the default's comparison with the other clients, `past_weight` and `line_weight` are ours (docs/default.md
-has why). The paper contradicts itself on what is compared with the movement, on r, and on whether training changes;
-docs/paper-notes.md has each reading.
-`CoAst.votes()` is the paper's idea, `CoAst.paper()` its text, `CoAst.research_code()` the public code.
+Deviations: the comparison with other clients, `past_weight` and `line_weight` are ours (docs/default.md says why). The
+paper contradicts itself; `CoAst.votes()` is its idea, `CoAst.paper()` its text, `CoAst.research_code()` the public code
+(docs/paper-notes.md has each reading).
 """
 
 import logging
@@ -59,9 +58,8 @@ PARALLEL_FROM = 1 << 18  # entries of a model from which on starting threads is 
 class CoAst(ConfiguredAssessor[CoAstConfig]):
     """CoAst as a stream: credits for a round become final `horizon` rounds later.
 
-    Options are those of `CoAstConfig`, as keywords or as a configuration: `CoAst(horizon=2, keep=0.2)`,
-    `CoAst(config)`. What costs resources but changes no score is apart (see `Resources`): `num_threads`, `spill_dir`,
-    `memory_limit` and `track_layers`.
+    Options are those of `CoAstConfig`: `CoAst(horizon=2, keep=0.2)`. What costs resources but changes no score is
+    apart (see `Resources`): `num_threads`, `spill_dir`, `memory_limit` and `track_layers`.
     """
 
     method = "coast"
@@ -84,7 +82,7 @@ class CoAst(ConfiguredAssessor[CoAstConfig]):
         self.finalized: tuple[RoundAgreement, ...] = ()
         """What made credits final in the last observed round: at most one."""
         self.pair_tables: tuple[PairTable, ...] = ()
-        """What the last observed round's ballots were compared with, where ballots are compared with ballots."""
+        """What the last observed round's ballots were compared with, if with ballots."""
         self._num_threads = threads_for(num_threads)
         self._store = PendingStore(memory_limit, spill_dir)
         self._waiting: list[PendingRound] = []
@@ -117,8 +115,7 @@ class CoAst(ConfiguredAssessor[CoAstConfig]):
     @property
     def repeated_selections(self) -> tuple[int, int]:
         """In how many layers the fast selection needed a second pass, and how many it looked at; no score shows it."""
-        ballots = None if self._extractor is None else self._extractor.ballots
-        return (0, 0) if ballots is None else (ballots.missed, ballots.cast_layers)
+        return (0, 0) if self._extractor is None else self._extractor.repeated_selections
 
     def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
         chosen = choose(self.config.layers, schema)
@@ -245,11 +242,10 @@ class CoAst(ConfiguredAssessor[CoAstConfig]):
         return tuple(self._agreement(self._waiting[place:]) for place in range(len(self._waiting) - 1))
 
     def _credits(self) -> Credits:
-        weight = self.config.past_weight
-        provisional = self.provisional()
+        provisional, weight = {one.number: one for one in self.provisional()}, self.config.past_weight
         if self.config.reference == "others":
-            return super()._credits() | {one.number: self._pairs.credits(one.number) for one in provisional}
-        return super()._credits() | {one.number: one.credits(weight) for one in provisional}
+            return super()._credits() | {number: self._pairs.credits(number) for number in provisional}
+        return super()._credits() | {number: one.credits(weight) for number, one in provisional.items()}
 
     def _factors(self) -> dict[Client, float]:
         return self._pairs.factors(self.config.line_weight)
@@ -286,10 +282,7 @@ class CoAst(ConfiguredAssessor[CoAstConfig]):
         others = self.config.reference == "others"
         pairs = PairCredits(self.config.horizon, self.config.past_weight, self.resources.track_layers)
         rounds = self._store.restore(facts, arrays)
-        layers = len(rounds[0].plane_layout.sizes) if rounds else 0
-        pairs = pairs.restored(facts["pairs"], arrays, layers) if others else pairs
-        if others and {one.number: set(one.signals) for one in rounds} != {n: set(of) for n, of in pairs.parts.items()}:
-            raise BadFile("the state's pending rounds are not those that it holds credits of; it was altered")
+        pairs = pairs.restored(facts["pairs"], arrays, rounds) if others else pairs
         if not others and any(not one.reference for one in rounds):
             raise BadFile("the state holds neither models nor votes to compare with; it was altered")
         self._previous, self._waiting = (rounds[0], rounds[1:]) if facts["before"] else (None, rounds)

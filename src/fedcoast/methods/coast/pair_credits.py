@@ -236,8 +236,11 @@ class PairCredits:
             arrays |= {f"pairs.weighted.{at}": half.weighted, f"pairs.weights.{at}": half.weights}
         return facts, arrays
 
-    def restored(self, facts: Mapping[str, Any], arrays: Mapping[str, Array], layers: int) -> "PairCredits":
+    def restored(
+        self, facts: Mapping[str, Any], arrays: Mapping[str, Array], pending: Sequence[PendingRound]
+    ) -> "PairCredits":
         """What `state` gave, in an object with the same options. Of layers that it did not track nothing is known."""
+        layers = len(pending[0].plane_layout.sizes) if pending else 0
         width = 1 + (layers if self.tracks_layers else 0)
         parts: dict[int, dict[Client, Floats]] = {}
         for number, clients, _ in facts["rounds"]:
@@ -248,6 +251,8 @@ class PairCredits:
             shared = min(width, rows.shape[1])
             known[:, :shared] = rows[:, :shared]
             parts[number] = {client_from_json(client): row for client, row in zip(clients, known, strict=True)}
+        if {one.number: set(one.signals) for one in pending} != {number: set(of) for number, of in parts.items()}:
+            raise BadFile("the state's pending rounds are not those that it holds credits of; it was altered")
         clients = tuple(client_from_json(client) for client in facts["clients"])
         sums = None
         if facts["sums"]:

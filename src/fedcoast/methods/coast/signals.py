@@ -35,6 +35,10 @@ class SignalExtractor:
         self.ballots = BallotEncoder(plane_layout, self.votes)
         self.updates = BallotEncoder(plane_layout, plane_layout.sizes)
 
+    @property
+    def repeated_selections(self) -> tuple[int, int]:
+        return self.ballots.missed, self.ballots.cast_layers
+
     def for_round(self, start: Sequence[Floats]) -> "RoundSignals":
         return RoundSignals(self, start)
 
