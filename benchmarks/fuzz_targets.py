@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fedcoast.simulation.datasets.files import File, read_archive
 
 from fedcoast import Assessment, CoAst, Recorder, Round, replay
 from fedcoast.audit import verify
@@ -31,6 +30,7 @@ from fedcoast.simulation.datasets.cifar import decode_cifar10
 from fedcoast.simulation.datasets.decoded import recall
 from fedcoast.simulation.datasets.fashion import read_idx
 from fedcoast.simulation.datasets.pickles import read_pickle
+from fedcoast.simulation.datasets.source_files import File, read_archive
 from fedcoast.simulation.datasets.sprites import decode_sprites
 from fedcoast.simulation.datasets.stl import decode_stl
 from fedcoast.storage.credit_log import read_credit_log
