@@ -99,7 +99,7 @@ def test_the_page_updates_within_a_second_of_a_new_round(visit, tmp_path, port):
         times = [seen[text] / 1000 - when for text, when in recorded.items()]
         assert sorted(times)[len(times) // 2] < 1, times
         ends = drawn(page, "timeline").locator("#figure-timeline").evaluate("e => e.data.map(t => t.x.at(-1))")
-        assert set(ends) == {22}
+        assert set(ends) == {23}
         assert page.complaints == []
 
 
