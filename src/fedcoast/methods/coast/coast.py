@@ -16,9 +16,8 @@ Paper: Wu, Zhang, Li, Xu, Zhong, "CoAst: Validation-Free Contribution Assessment
 on Cross-Round Valuation", ACM MM 2024, sections 4.2 and 4.3.
 Needs: the clients' uploads, for `reference="movement"` the global models too; no validation data, no full attendance.
 Cost: about one pass over each upload; holds `horizon` rounds, two bits for each parameter and client.
-Deviations: the comparison with other clients, `past_weight` and `line_weight` are ours (docs/default.md says why). The
-paper contradicts itself; `CoAst.votes()` is its idea, `CoAst.paper()` its text, `CoAst.research_code()` the public code
-(docs/paper-notes.md has each reading).
+Deviations: the comparison with other clients, `past_weight` and `line_weight` are ours (docs/default.md says why).
+`CoAst.votes()` is the paper's idea, `CoAst.paper()` its text, `CoAst.research_code()` its code (docs/paper-notes.md).
 """
 
 import logging
