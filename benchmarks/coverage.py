@@ -448,8 +448,8 @@ Verdicts use ranges that hold for all clients at once (`joint_intervals`): with 
 *helps*: the whole range lies above zero; *hurts*: below; *idle*: the client returned the model unchanged in most
 rounds; *cannot tell*: everything else. One rule decides for all pairs whether two clients differ (`reach`), so ranks,
 groups and ties never contradict each other. `METHOD_MARGIN` in `fedcoast.analysis.uncertainty` doubles all of
-these, because the method errs beyond the luck of the rounds; it was chosen on the
-[training bank](../results/claims.md), and [verdicts](verdicts.md) has what came of it on seeds not looked at before.
+these, because the method errs beyond the luck of the rounds ([why 2](default.md#how-well),
+[what it does to claims](../results/claims.md)); [verdicts](verdicts.md) has what came of it on new seeds.
 [Rewards](rewards.md) pay by the same ranges.
 """
 

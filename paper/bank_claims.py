@@ -2,8 +2,8 @@
 
     python -m paper.bank_claims
 
-A pair is claimed when its scores differ by more than the joint reach at 90 %. `METHOD_MARGIN` of
-`fedcoast.analysis.uncertainty` was chosen by the tuning half of this page, results/claims.md.
+A pair is claimed when its scores differ by more than the joint reach at 90 %. The page,
+results/claims.md, shows what `METHOD_MARGIN` of `fedcoast.analysis.uncertainty` does to claims.
 """
 
 from collections import defaultdict
@@ -64,7 +64,7 @@ def main() -> None:
         "Pairs of clients whose true order is planted, by CoAst's default. All pairs of a run at once hold with 90 %.",
         "Command: `python -m paper.bank_claims`.",
         "",
-        "## The runs that the margin was chosen by",
+        "## Runs that the default was chosen by",
         "",
         *table(run for run in bank if is_tuning(run)),
     ]

@@ -26,8 +26,8 @@ METHOD_MARGIN = 2.0
 """How many times wider than the luck of the rounds the doubt about an order is, because the method errs too.
 
 Whatever compares clients with each other or with zero uses it: joint ranges, ranks, groups, probabilities, verdicts and
-ties. The interval of one client is about the luck of the rounds alone. Chosen on the training bank
-(`python -m paper.bank_claims`); 1.0 takes the method to be without error.
+ties. The interval of one client is about the luck of the rounds alone. Set so that equal clients are rarely told apart
+(docs/default.md); `python -m paper.bank_claims` shows what it does to claims. 1.0 takes the method to be without error.
 """
 
 By = Literal["total", "mean", "adjusted-mean"]
@@ -190,8 +190,8 @@ def uncertainty(
     of_level = of_total * per_round
     if uneven:
         of_level = bootstrap.deviations(table, reach, draws, seed, evenly=True)
-    evened, half = assessment.adjusted_mean, bootstrap.half_widths(of_total, level)
-    levels = np.nan_to_num([evened[client] for client in ranking])
+    adjusted, half = assessment.adjusted_mean, bootstrap.half_widths(of_total, level)
+    levels = np.nan_to_num([adjusted[client] for client in ranking])
     values = {"total": scores, "mean": scores * per_round, "adjusted-mean": levels}[by]
     luck = {"total": of_total, "mean": of_total * per_round, "adjusted-mean": of_level}[by]
     doubt = margin * luck
