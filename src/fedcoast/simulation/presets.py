@@ -11,11 +11,11 @@ from fedcoast.simulation.experiment import Experiment
 
 Preset = Literal["quick", "long", "paper"]
 
-# Per dataset and model: five to twenty minutes of one core. Chosen where all clients are alike, by health first (no
+# Per dataset and model: five to fifty minutes of one core. Chosen where all clients are alike, by health first (no
 # layer may lose more than a tenth of its entries) and test accuracy second: `python -m benchmarks.rates`, docs/lab.md.
-# Epochs, not steps: clients with more data train more, as in the paper. bfloat16 halves the time on processors that
-# support it.
-_IMAGES = {"batch": 100, "learning_rate": 0.0005, "precision": "bfloat16"}
+# Epochs, not steps: clients with more data train more, as in the paper. float32: processors without bfloat16 units take
+# two to three times as long in bfloat16 (docs/lab.md).
+_IMAGES = {"batch": 100, "learning_rate": 0.0005}
 _QUICK: dict[tuple[str, str], dict[str, Any]] = {
     ("digits", "mlp"): {"rounds": 40, "batch": 16, "learning_rate": 0.005, "augment": False},
     ("digits", "deep-mlp"): {"rounds": 40, "batch": 16, "learning_rate": 0.002, "augment": False},
