@@ -18,10 +18,12 @@ from fedcoast.analysis.disagreement import Signs
 from fedcoast.analysis.uncertainty import Interval, Uncertainty
 from fedcoast.errors import Client
 from fedcoast.methods.assessment import Assessment
+from fedcoast.methods.text import printable
 
 Verdict = Literal["helps", "hurts", "idle", "cannot tell"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 MOST = 0.5  # of a client's counted rounds; more unchanged uploads than this make it idle
+MOST_PAIRS = 3  # that a sentence names
 FEW_VOTES = 30  # credits no larger than this come from so few votes that ties are likely
 
 
@@ -99,11 +101,26 @@ def blind_spots(assessment: Assessment, uncertainty: Uncertainty | None, signs: 
         found.append(
             "Every client scores below zero. Check that clients send their models, not differences or gradients."
         )
+    if assessment.unordered and not too_early(assessment, uncertainty):
+        found.append(_unordered_sentence(assessment))
     if not assessment.zero_is_idle and assessment.credits:
         found.append(f"A score of zero does not mean doing nothing in {assessment.method}, so it has no verdicts.")
     if uncertainty is not None and uncertainty.note and not too_early(assessment, uncertainty):
         found.append(f"{uncertainty.note[0].upper()}{uncertainty.note[1:]}.")
     return found
+
+
+def _unordered_sentence(assessment: Assessment) -> str:
+    pairs = assessment.unordered
+    clients = {client for pair in pairs for client in pair}
+    if len(clients) > 2 and len(pairs) == len(clients) * (len(clients) - 1) // 2:
+        return (
+            "The clients differ in the direction of their updates, and neither end clearly leads:"
+            " their order is not claimed, however far apart their scores are."
+        )
+    named = ", ".join(f"{printable(one)} and {printable(other)}" for one, other in pairs[:MOST_PAIRS])
+    more = f", and {len(pairs) - MOST_PAIRS} more pairs" if len(pairs) > MOST_PAIRS else ""
+    return f"The method cannot tell the order of clients whose updates differ in the same way: {named}{more}."
 
 
 def _counts_votes(assessment: Assessment) -> bool:

@@ -150,7 +150,7 @@ def _compared_answers(claim: Claim, now: Mapping[str, Any]) -> Iterator[str]:
         for number in dict.fromkeys((*now[key], *(rows if isinstance(rows, dict) else ()))):
             row = rows.get(number) if isinstance(rows, dict) else None
             yield from _rows(f"round {number}, the {word}", row, now[key].get(number), names)
-    for key in ("format", "version", "method", "settings", "pending"):
+    for key in ("format", "version", "method", "settings", "pending", "unordered"):
         if recorded.get(key) != now[key]:
             yield f"says {key} {recorded.get(key)!r}; it is {now[key]!r}"
     for key in ("zero_is_idle", "dependence_span", "counted_rounds"):

@@ -117,6 +117,7 @@ class Assessor(ABC):
             unchanged={number: tuple(of) for number, of in self._ledger.unchanged.items()},
             by_layer=self._by_layer(),
             unscaled_credits=unscaled if factors else None,
+            unordered=self._unordered(),
         )
 
     @property
@@ -136,6 +137,10 @@ class Assessor(ABC):
     def _factors(self) -> dict[Client, float]:
         """What all credits of a client are multiplied by; later rounds may change it. Empty: nothing."""
         return {}
+
+    def _unordered(self) -> tuple[tuple[Client, Client], ...]:
+        """The pairs of clients whose order the method cannot tell."""
+        return ()
 
     def _counted_rounds(self, valued: tuple[int, ...]) -> tuple[int, ...] | None:
         """Which of the valued rounds the scores count; None for all."""

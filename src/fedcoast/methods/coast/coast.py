@@ -249,6 +249,9 @@ class CoAst(ConfiguredAssessor[CoAstConfig]):
     def _factors(self) -> dict[Client, float]:
         return self._pairs.factors(self.config.line_weight)
 
+    def _unordered(self) -> tuple[tuple[Client, Client], ...]:
+        return self._pairs.unordered(self.config.line_weight)
+
     def _counted_rounds(self, valued: tuple[int, ...]) -> tuple[int, ...] | None:
         return self.config.counted(valued)
 
