@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Write a method
 #
-# A method is a class that looks at one round at a time and returns credits. Everything else (partial participation,
+# A method is a class that reads one round at a time and returns credits. Everything else (partial participation,
 # quarantine of bad uploads, saving, ranking, JSON) comes with the base class.
 
 # %%
@@ -22,16 +22,16 @@ class Alignment(Assessor):
     def settings(self):
         return {}
 
-    def _take(self, fl_round, schema, uploads):
-        start, end = fl_round.read_start(schema), fl_round.read_end(schema)
-        names = [layer.name for layer in schema.trainable]
+    def _step(self, view, state):
+        start, end = view.start, view.end
+        names = [layer.name for layer in view.schema.trainable]
         way = np.concatenate([(end[name] - start[name]).ravel() for name in names]).astype(np.float64)
         length = np.linalg.norm(way) or 1.0
         credits = {}
-        for client, model in uploads:  # one upload in memory at a time
+        for client, model in view.uploads():  # one upload in memory at a time
             update = np.concatenate([(model[name] - start[name]).ravel() for name in names]).astype(np.float64)
             credits[client] = float(update @ way / length)
-        return {fl_round.number: credits}
+        return {view.number: credits}, state
 
 
 # %% [markdown]

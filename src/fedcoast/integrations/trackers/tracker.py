@@ -12,10 +12,9 @@ from fedcoast.integrations.trackers.round_values import finite, round_values
 from fedcoast.integrations.trackers.safe_names import safe_name
 from fedcoast.methods import Assessor
 from fedcoast.methods.assessment import Assessment
-from fedcoast.methods.base import Uploads
 from fedcoast.methods.ledger import Credits
 from fedcoast.rounds import Round
-from fedcoast.rounds.schema import ModelSchema
+from fedcoast.rounds.round_view import RoundView
 from fedcoast.storage import Recorder
 
 _log = NamedLog(__name__)
@@ -174,8 +173,8 @@ class Tracker(Assessor):
     def new_segment(self) -> None:
         self.assessor.new_segment()
 
-    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        return self.assessor._take(fl_round, schema, uploads)
+    def _step(self, view: RoundView, state: Any) -> tuple[Credits, Any]:
+        return self.assessor._step(view, state)
 
     def __getattr__(self, name: str) -> Any:
         if name == "assessor":
