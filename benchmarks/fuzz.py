@@ -2,8 +2,9 @@
 
     python -m benchmarks.fuzz [--smoke] [--executions 10_000_000] [--minutes M] [--engine mutation|atheris]
 
-Work is done in chunks, each in a process of its own with at most 2 GB of memory and 5 seconds for one input. What was
-done is kept in results/fuzz.json after each chunk, and the command goes on from there. `mutation` changes good files by
+Work is done in chunks, each in one process with at most 2 GB of memory and 5 seconds of processor time for one input; a
+process that stands still for five minutes is ended. Files lie in memory. What was done is kept in results/fuzz.json
+after each chunk, and the command goes on from there. `mutation` changes good files by
 rules of its own (`fuzz_mutations`). `atheris` is guided by coverage, and needs the package of that name. A reader may
 refuse with an error of fedcoast; any other error, a death of the process or a hang is a finding, kept with its input.
 """
@@ -26,11 +27,11 @@ from benchmarks.record import RESULTS, keep
 
 NAME = "fuzz"
 COMMAND = "python -m benchmarks.fuzz"
-EXECUTIONS, CHUNK = 10_000_000, 20_000
+EXECUTIONS, CHUNK = 10_000_000, 100_000
 LIMITS = {"FEDCOAST_MAX_MODEL": "256MB", "FEDCOAST_MAX_DATASET": "256MB", "FEDCOAST_MAX_JSON": "64MB"}
 CORPUS = Path("build") / "fuzz"
 MOST_FINDINGS = 20  # of one reader that are kept with their input
-PATIENCE = 1200.0  # seconds by the clock for one chunk, after which whatever is going on is ended
+PATIENCE = 300.0  # seconds by the clock without another input, after which whatever is going on is ended
 
 
 def run(smoke: bool, executions: int = EXECUTIONS, minutes: float | None = None, engine: str = "mutation") -> None:
@@ -66,47 +67,54 @@ def fuzz(name: str, done: dict[str, Any], count: int, engine: str) -> None:
             (place / "corpus").symlink_to(corpus.resolve())
         begun = time.monotonic()
         arguments = [engine, name, str(known["chunks"]), str(count), str(place)]
-        code, megabytes, text = _ended([sys.executable, "-m", "benchmarks.fuzz_child", *arguments])
+        code, used, text = _ended([sys.executable, "-m", "benchmarks.fuzz_child", *arguments], place / "shared")
         _take(known, place, code, text, engine)
         known["chunks"] += 1
         known["seconds"] = round(known["seconds"] + time.monotonic() - begun, 1)
-        known["peak MB"] = max(known["peak MB"], megabytes)
+        known["processor s"] = round(known["processor s"] + used.ru_utime + used.ru_stime, 1)
+        known["peak MB"] = max(known["peak MB"], used.ru_maxrss // 1024)
         if (place / "scratch").exists():
             shutil.rmtree((place / "scratch").read_text(), ignore_errors=True)
 
 
 def _nothing() -> dict[str, Any]:
     counts = dict.fromkeys(("executions", "chunks", "errors", "deaths", "hangs", "peak MB"), 0)
-    return {**counts, "seconds": 0.0, "slowest s": 0.0, "by engine": {}, "findings": []}
+    times = dict.fromkeys(("seconds", "processor s", "slowest s", "slowest by the clock s"), 0.0)
+    return {**counts, **times, "by engine": {}, "findings": []}
 
 
-def _ended(command: list[str]) -> tuple[int, int, str]:
-    """How a process ended, its peak memory in MB, and what it complained of."""
+def _ended(command: list[str], shared: Path) -> tuple[int, Any, str]:
+    """How a process ended, what it used, and what it complained of."""
     environment = {**os.environ, **LIMITS, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     with tempfile.TemporaryFile() as output:
         child = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
-        until = time.monotonic() + PATIENCE
+        tried, since = 0, time.monotonic()
         while True:
             process, status, used = os.wait4(child.pid, os.WNOHANG)
             if process:
                 break
-            if time.monotonic() > until:
+            with shared.open("rb") as file:
+                now, *_ = HEADER.unpack(file.read(HEADER.size))
+            if now != tried:
+                tried, since = now, time.monotonic()
+            if time.monotonic() - since > PATIENCE:
                 child.send_signal(signal.SIGABRT)
-            time.sleep(0.02)
+            time.sleep(0.1)
         child.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
         complaint = [row for row in output.read().decode("utf-8", "replace").splitlines() if "INFO: Instr" not in row]
         text = "\n".join(complaint[-60:]).replace(f"{RESULTS.parent}/", "")
-    return child.returncode, used.ru_maxrss // 1024, text
+    return child.returncode, used, text
 
 
 def _take(known: dict[str, Any], place: Path, code: int, text: str, engine: str) -> None:
     """Add what a chunk left behind, however it ended."""
     shared = (place / "shared").read_bytes()
-    tried, slowest, length = HEADER.unpack_from(shared)
+    tried, slowest, longest, length = HEADER.unpack_from(shared)
     known["executions"] += tried
     known["by engine"][engine] = known["by engine"].get(engine, 0) + tried
     known["slowest s"] = round(max(known["slowest s"], slowest), 3)
+    known["slowest by the clock s"] = round(max(known["slowest by the clock s"], longest), 3)
     found = place / "findings.jsonl"
     findings = [json.loads(row) for row in found.read_text(encoding="utf-8").splitlines()] if found.exists() else []
     known["errors"] += len(findings)
@@ -121,7 +129,7 @@ def _take(known: dict[str, Any], place: Path, code: int, text: str, engine: str)
             known["findings"] = [*known["findings"], finding][:MOST_FINDINGS]
 
 
-def total(done: dict[str, Any], name: str) -> int:
+def total(done: dict[str, Any], name: str) -> Any:
     return sum(known[name] for known in done.values())
 
 
@@ -132,9 +140,10 @@ def totals(done: dict[str, Any]) -> dict[str, Any]:
     for known in done.values():
         for engine, count in known["by engine"].items():
             engines[engine] = engines.get(engine, 0) + count
-    worst = {name: max((known[name] for known in done.values()), default=0) for name in ("slowest s", "peak MB")}
-    seconds = round(sum(known["seconds"] for known in done.values()))
-    return {**sums, **worst, "readers": len(done), "seconds": seconds, "by engine": engines}
+    limited = ("slowest s", "slowest by the clock s", "peak MB")
+    worst = {name: max((known[name] for known in done.values()), default=0) for name in limited}
+    times = {name: round(total(done, name)) for name in ("seconds", "processor s")}
+    return {**sums, **worst, "readers": len(done), **times, "by engine": engines}
 
 
 def line(name: str, known: dict[str, Any]) -> str:

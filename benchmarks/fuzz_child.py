@@ -26,7 +26,7 @@ from typing import Any
 MEMORY = 2 * 10**9
 SECONDS = 5  # of processor time for one input
 SHARED = 100_000
-HEADER = struct.Struct("<QdQ")  # inputs, seconds of the slowest, length of the last input
+HEADER = struct.Struct("<QddQ")  # inputs, seconds of the slowest (of the processor, by the clock), length of the last
 
 
 def main(engine: str, name: str, chunk: int, count: int, folder: Path) -> None:
@@ -79,7 +79,8 @@ def _atheris(name: str, count: int, chunk: int, scratch: Path, folder: Path, sha
     options = [
         f"-runs={count}",
         f"-seed={chunk + 1}",
-        "-timeout=0",
+        "-timeout=600",  # by the clock; 0 would end whatever stands still for a second on a busy machine
+        f"-artifact_prefix={folder}/",
         "-rss_limit_mb=0",
         "-max_len=60000",
         "-verbosity=0",
@@ -91,24 +92,24 @@ def _atheris(name: str, count: int, chunk: int, scratch: Path, folder: Path, sha
 def _trial(read: Callable[[bytes], object], folder: Path, shared: mmap.mmap) -> Callable[[bytes], None]:
     from fedcoast.errors import FedcoastError
 
-    tried, slowest = 0, 0.0
+    tried, slowest, longest = 0, 0.0, 0.0
     known: set[str] = set()
 
     def trial(data: bytes) -> None:
-        nonlocal tried, slowest
+        nonlocal tried, slowest, longest
         kept = data[: SHARED - HEADER.size]
         shared[HEADER.size : HEADER.size + len(kept)] = kept
         tried += 1
-        HEADER.pack_into(shared, 0, tried, slowest, len(kept))
+        HEADER.pack_into(shared, 0, tried, slowest, longest, len(kept))
         signal.setitimer(signal.ITIMER_PROF, SECONDS)  # nobody handles it: the system ends the process
-        begun = time.process_time()
+        begun, clock = time.process_time(), time.monotonic()
         try:
             read(data)
         except FedcoastError:
             pass
         except Exception as error:
             _note(error, data, folder, known)
-        slowest = max(slowest, time.process_time() - begun)
+        slowest, longest = max(slowest, time.process_time() - begun), max(longest, time.monotonic() - clock)
         signal.setitimer(signal.ITIMER_PROF, 0)
 
     return trial

@@ -7,6 +7,8 @@ from typing import Any
 
 Client = str | int
 
+MOST_SHOWN = 1000  # characters of a reason that quotes what a client sent
+
 
 def printable(text: object) -> str:
     """Text as one line of a terminal or a log can show it: control and invisible characters are escaped.
@@ -15,6 +17,15 @@ def printable(text: object) -> str:
     ('a\\\\x1b[2Jb', 'a\\\\nb', '7')
     """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+
+
+def shortened(text: str, most: int = MOST_SHOWN) -> str:
+    """The beginning of a text that may hold anything, such as a name that a client chose.
+
+    >>> shortened("layer 'xxxxx' is missing", 10)
+    "layer 'xxx… (24 characters)"
+    """
+    return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
 
 
 class FedcoastError(ValueError):
@@ -36,7 +47,8 @@ class BadUpload(FedcoastError):
     """One client's upload cannot be used; the rest of the round can."""
 
     def __init__(self, client: Client, reason: str) -> None:
-        super().__init__(client, reason)  # the arguments as they are: so it survives a pickle between processes
+        reason = shortened(reason)
+        super().__init__(client, reason)  # its own arguments: so it survives a pickle between processes
         self.client = client
         self.reason = reason
 

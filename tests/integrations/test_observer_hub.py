@@ -86,6 +86,52 @@ def test_a_weight_that_spoils_the_average_names_its_client():
     assert server.run(2)["fedcoast/observed"] == 1
 
 
+@pytest.mark.parametrize("weight", [10**400, 10**5000, "x" * 10**6, 1j], ids=["huge", "endless", "text", "complex"])
+def test_a_weight_that_is_no_number_costs_nobody_the_round(caplog, weight):
+    coast = CoAst(horizon=1)
+    hub, start = ObserverHub([coast]), model_at(0)
+    uploads = {"ann": ClientUpload(lambda: start, 3), "bob": ClientUpload(lambda: start, weight)}
+    assert hub.publish(1, RoundCapture(start, uploads, start))["fedcoast/observed"] == 1
+    assert "round 1: the weight of bob must be a number" in caplog.text
+    assert len(caplog.text) < 1000
+
+
+def test_finite_numbers_that_overflow_in_the_average_name_their_client():
+    hub, start = ObserverHub([CoAst(horizon=1)]), model_at(0)
+    uploads = {one: ClientUpload(lambda: start, 1) for one in STEPS}
+    uploads["bob"] = ClientUpload(lambda: put(3e38)(start), 10)
+    with np.errstate(over="ignore"):
+        end = {**start, "w": put(np.float32(3e38))(start)["w"] * np.float32(10)}
+    hub.publish(1, RoundCapture(start, uploads, end))
+    reason = hub.unobserved[1]["everyone"]
+    assert "bad uploads: client 'bob': layer 'w' holds 3e+38, too large to be averaged" in reason
+    assert "ann" not in reason
+    assert hub.publish(2, RoundCapture(start, uploads, start))["fedcoast/observed"] == 1
+
+
+@pytest.mark.parametrize("name", ["x" * 100_000, 10**5000, 0.5], ids=["long", "endless", "fraction"])
+def test_a_name_that_is_none_costs_only_whoever_claims_it(caplog, name):
+    coast = CoAst(horizon=1)
+    hub, start = ObserverHub([coast]), model_at(0)
+    uploads = {one: ClientUpload(lambda: start) for one in (*STEPS, name)}
+    assert hub.publish(1, RoundCapture(start, uploads, start))["fedcoast/observed"] == 1
+    answer = coast.assessment()
+    (left_out,) = answer.quarantined[1]
+    assert set(answer.clients) == {*STEPS, left_out}
+    assert len(left_out) < 100
+    assert len(caplog.text) < 1000
+
+
+def test_a_reason_that_quotes_a_client_is_short(caplog):
+    coast = CoAst(horizon=1)
+    server = Server(coast)
+    server.run(1, lambda model: {**model, "x" * 10**6: np.zeros(2)}, average=False)
+    (reason,) = coast.assessment().quarantined[1].values()
+    assert "layer 'xxx" in reason
+    assert len(reason) < 1100
+    assert len(caplog.text) < 3000
+
+
 def test_a_bad_weight_that_spoils_nothing_is_logged_and_the_round_observed(caplog):
     coast = CoAst(horizon=1)
     server = Server(coast)

@@ -186,8 +186,9 @@ def test_json_longer_than_the_limit_is_refused(tmp_path, monkeypatch):
         read_json(tmp_path / "long.json")
 
 
-def test_a_limit_that_is_no_size_is_told(monkeypatch):
-    monkeypatch.setenv("FEDCOAST_MAX_JSON", "plenty")
+@pytest.mark.parametrize("size", ["plenty", "9" * 400 + "GB", "-1"])
+def test_a_limit_that_is_no_size_is_told(monkeypatch, size):
+    monkeypatch.setenv("FEDCOAST_MAX_JSON", size)
     with pytest.raises(BadSetting, match="FEDCOAST_MAX_JSON must be a size such as '8GB'"):
         limit("FEDCOAST_MAX_JSON")
 

@@ -10,9 +10,18 @@ from typing import TypeVar
 
 import numpy as np
 
-from fedcoast.errors import BadSetting, Client, FedcoastError, printable
+from fedcoast.errors import BadSetting, Client, FedcoastError, printable, shortened
 from fedcoast.integrations.named_log import NamedLog
-from fedcoast.integrations.round_capture import RoundCapture, bad_uploads, build_round, conform, is_weight
+from fedcoast.integrations.round_capture import (
+    RoundCapture,
+    bad_uploads,
+    build_round,
+    conform,
+    huge_uploads,
+    is_weight,
+    shown,
+    without_bad_names,
+)
 from fedcoast.methods import Assessor
 from fedcoast.methods.assessment import Assessment
 from fedcoast.methods.base import Observer
@@ -71,6 +80,7 @@ class ObserverHub:
 
     def publish(self, number: int, capture: RoundCapture) -> Metrics:
         """Show one round to all observers; returns the metrics to report, about the clients of this round."""
+        capture = without_bad_names(capture)
         for client, reason in capture.rejections.items():
             _log.warning("round %d: %s is left out: %s", number, printable(client), printable(reason))
         anyone = bool(capture.uploads or capture.rejections)
@@ -109,11 +119,12 @@ class ObserverHub:
         if self.unobserved.get(number, {}).get(EVERYONE) != reason:
             self._note(number, EVERYONE, reason)
 
-    def explain_failure(self, number: int, capture: RoundCapture, error: Exception) -> None:
+    def explain_failure(self, number: int, capture: RoundCapture, error: Exception | str) -> None:
         """Name the clients whose upload may have made the server's aggregation fail."""
+        problem = error if isinstance(error, str) else f"the aggregation failed ({type(error).__name__}: {error})"
         schema = self._schema or self.safely("the model was not read", lambda: schema_of(capture.start, self._buffers))
         reasons = {} if schema is None else self.safely("uploads were not read", lambda: bad_uploads(capture, schema))
-        self.mark_unobserved(number, f"the aggregation failed ({type(error).__name__}: {error}){_blame(reasons or {})}")
+        self.mark_unobserved(number, f"{problem}{_blame(reasons or {})}")
 
     def safely(self, problem: str, action: Callable[[], T]) -> T | None:
         """The result, or None after logging what went wrong."""
@@ -135,7 +146,10 @@ class ObserverHub:
         for client, upload in capture.uploads.items():
             if upload.weight is not None and not is_weight(upload.weight):
                 _log.warning(
-                    "round %d: the weight of %s must be a number ≥ 0; got %r", number, printable(client), upload.weight
+                    "round %d: the weight of %s must be a number ≥ 0; got %s",
+                    number,
+                    printable(client),
+                    printable(shown(upload.weight)),
                 )
         for label, observer in self.observers.items():
             try:
@@ -171,7 +185,7 @@ class ObserverHub:
             try:
                 schema.read(conform(model, schema))
             except FedcoastError as error:
-                reasons = bad_uploads(capture, schema) if which == "after" else {}
+                reasons = {} if which == "before" else bad_uploads(capture, schema) or huge_uploads(capture, schema)
                 raise FedcoastError(f"global model {which} the round: {error}{_blame(reasons)}") from error
 
     def _check_resumed(self, number: int, fl_round: Round) -> None:
@@ -230,7 +244,8 @@ def _conformed(capture: RoundCapture, schema: ModelSchema) -> dict[str, object]:
 def _blame(reasons: dict[Client, str]) -> str:
     if not reasons:
         return ""
-    return "; bad uploads: " + "; ".join(f"client {client!r}: {reason}" for client, reason in reasons.items())
+    named = (f"client {client!r}: {shortened(reason)}" for client, reason in reasons.items())
+    return "; bad uploads: " + "; ".join(named)
 
 
 def _labelled(observers: Sequence[Observer]) -> dict[str, Observer]:

@@ -7,14 +7,16 @@ comes; `build_round` reads it by the schema of the first global model.
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from fedcoast.errors import Client, FedcoastError
+from fedcoast.errors import Client, FedcoastError, shortened
 from fedcoast.rounds import LazyModels, Round
 from fedcoast.rounds.arrays import FLOAT_DTYPES, Array, UnusableArray, arithmetic, read
+from fedcoast.rounds.clients import as_client
 from fedcoast.rounds.schema import Model, ModelSchema
 
 _SAMPLE = 4096  # entries of a layer that are compared to recognise a difference
@@ -169,8 +171,49 @@ def bad_uploads(capture: RoundCapture, schema: ModelSchema) -> dict[Client, str]
             reasons[client] = str(error)
         else:
             if upload.weight is not None and not is_weight(upload.weight):
-                reasons[client] = f"its weight must be a number ≥ 0; got {upload.weight!r}"
+                reasons[client] = f"its weight must be a number ≥ 0; got {shown(upload.weight)}"
     return reasons
+
+
+def huge_uploads(capture: RoundCapture, schema: ModelSchema) -> dict[Client, str]:
+    """The clients that sent finite numbers which are too large to be averaged with others."""
+    start = conform(capture.start, schema)
+    reasons: dict[Client, str] = {}
+    for client, upload in capture.uploads.items():
+        with suppress(Exception):  # what cannot be read is named by `bad_uploads`
+            model = schema.read(upload_loader(upload, start, schema, capture)())
+            for entry in schema.trainable:
+                array = arithmetic(model[entry.name])
+                largest = float(np.abs(array).max(initial=0))
+                if largest > float(np.finfo(array.dtype).max) ** 0.5:
+                    reasons[client] = f"layer {entry.name!r} holds {largest:.3g}, too large to be averaged"
+                    break
+    return reasons
+
+
+def without_bad_names(capture: RoundCapture) -> RoundCapture:
+    """Clients whose name is none, such as one of a million characters, are left out: it costs nobody else the round."""
+    uploads: dict[Client, ClientUpload] = {}
+    rejections: dict[Client, str] = {}
+    for name, upload in capture.uploads.items():
+        try:
+            uploads[as_client(name)] = upload
+        except FedcoastError as error:
+            rejections[shown(name)] = str(error)
+    for name, reason in capture.rejections.items():
+        try:
+            rejections[as_client(name)] = shortened(reason)
+        except FedcoastError:
+            rejections[shown(name)] = shortened(reason)
+    return replace(capture, uploads=uploads, rejections=rejections)
+
+
+def shown(value: object) -> str:
+    """A value from a client as a message can show it: a number may have a million digits, a text as many letters."""
+    try:
+        return shortened(repr(value), 40)
+    except Exception:
+        return f"a {type(value).__name__} that cannot be shown"
 
 
 def is_weight(value: object) -> bool:
@@ -187,4 +230,9 @@ def _weights(capture: RoundCapture) -> dict[Client, float] | None:
 
 
 def _is_finite(value: object) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond the range of floats
+        return False

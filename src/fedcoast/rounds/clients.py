@@ -53,6 +53,8 @@ def as_client(value: object) -> Client:
             )
         return str.__str__(value)  # the text itself, whatever a subclass (an enumeration, say) prints
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        if abs(int(value)) >= 10**LONGEST_NAME:
+            raise BadRound(f"a client's number has at most {LONGEST_NAME} digits")
         return int(value)
     raise BadRound(f"a client is named by a string or an integer; got {value!r}")
 

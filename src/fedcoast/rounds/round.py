@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fedcoast.errors import BadRound, BadSetting, Client, FedcoastError
+from fedcoast.errors import BadRound, BadSetting, Client, FedcoastError, shortened
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import as_client, in_order
 from fedcoast.rounds.schema import NORMALISATION_STATISTICS, Model, ModelSchema, schema_of
@@ -160,7 +160,7 @@ def _reasons(record: Round) -> dict[Client, str]:
     quarantined = record.quarantined
     if not isinstance(quarantined, Mapping) or not all(isinstance(reason, str) for reason in quarantined.values()):
         raise BadRound(f"round {record.number}: quarantined must map clients to reasons; got {quarantined!r}")
-    return {as_client(client): reason for client, reason in quarantined.items()}
+    return {as_client(client): shortened(reason) for client, reason in quarantined.items()}
 
 
 def _metrics(record: Round) -> dict[str, float]:

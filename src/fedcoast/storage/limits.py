@@ -15,6 +15,7 @@ LIMITS = {
     "FEDCOAST_MAX_DATASET": "2GB",
 }
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_SIZE = re.compile(r"\s*([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([KMGT]?B)\s*")
 _SLACK = 2  # a header, a zip directory, blocks that a file system compresses a little
 
 
@@ -24,7 +25,7 @@ def bytes_in(size: str | int) -> int:
     >>> bytes_in("500MB"), bytes_in("1.5 GB"), bytes_in(4096)
     (500000000, 1500000000, 4096)
     """
-    if isinstance(size, str) and (found := re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?B)\s*", size.upper())):
+    if isinstance(size, str) and (found := _SIZE.fullmatch(size.upper())):
         return int(float(found[1]) * _UNITS[found[2]])
     if isinstance(size, int) and not isinstance(size, bool) and size >= 0:
         return size

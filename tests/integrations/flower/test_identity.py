@@ -150,6 +150,26 @@ def test_a_form_that_is_derived_cannot_be_claimed(claimed):
     assert answer.rounds_scored["node-1"] == 2
 
 
+@pytest.mark.parametrize(
+    "metadata", [{"partition-id": 1e300}, {"client-id": -1e300}, {"client-id": "x" * 100_000}], ids=str
+)
+def test_an_endless_identity_costs_only_whoever_claims_it(metadata):
+    nodes = {1: Node(drifting(1)), 2: Node(drifting(2), metadata={}, config={}), 3: Node(drifting(3))}
+    (key, value), *_ = metadata.items()
+    (nodes[2].config if isinstance(value, str) else nodes[2].metadata)[key] = value
+    for node in nodes.values():  # FedAvg wants the same metrics of everybody
+        node.metadata.setdefault(key, 0.5) if not isinstance(value, str) else None
+    answer = watched(nodes)
+    assert answer.rounds_scored["node-1"] == answer.rounds_scored["node-3"] == 2
+    assert len("".join(map(str, answer.clients))) < 100
+
+
+def test_a_resolver_whose_names_are_too_long_costs_only_that_client():
+    answer = watched({i: Node(drifting(i)) for i in (1, 2, 3)}, identity=lambda peer: "x" * 10 ** (peer.node_id * 2))
+    assert "at most 256 characters" in answer.quarantined[1]["node-2"]
+    assert answer.rounds_scored["x" * 100] == 2
+
+
 def test_a_resolver_of_ones_own_may_fail_for_one_client():
     def own(peer):
         return {1: "berlin", 2: "oslo"}[peer.node_id]

@@ -1,8 +1,11 @@
 """What cannot be assessed is refused in words that say why and what to do; training goes on in every case."""
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.serverapp.exception import InconsistentMessageReplies
 from flwr.serverapp.strategy import FedAvg
 
 from fedcoast import BadSetting, CoAst
@@ -190,3 +193,57 @@ def test_a_message_without_content_is_no_reply():
     message = ask(3, record(small_model()))
     assert uploads_in([failure(message)]) == []
     assert isinstance(Message(RecordDict(), reply_to=message), Message)
+
+
+def spoiled(value):
+    def change(content):
+        arrays = {name: array.numpy() * np.float32(value) for name, array in content["arrays"].items()}
+        content["arrays"] = ArrayRecord({name: Array(array) for name, array in arrays.items()})
+
+    return change
+
+
+def weighing(value):
+    def change(content):
+        content["metrics"]["num-examples"] = value
+
+    return change
+
+
+def with_layers(**layers):
+    def change(content):
+        arrays = {name: array for name, array in content["arrays"].items() if name not in layers}
+        arrays |= {name: Array(array) for name, array in layers.items() if array is not None}
+        content["arrays"] = ArrayRecord(arrays)
+
+    return change
+
+
+AVERAGED_IN = {
+    "nan": (spoiled(np.nan), "must be finite"),
+    "infinity": (spoiled(np.inf), "must be finite"),
+    "a weight of nan": (weighing(float("nan")), "its weight must be a number ≥ 0; got nan"),
+    "an infinite weight": (weighing(float("inf")), "its weight must be a number ≥ 0; got inf"),
+    "a layer that is missing": (with_layers(**{"fc.bias": None}), "'fc.bias' is missing"),
+    "a layer too many": (with_layers(extra=np.ones(2, np.float32)), "'extra' is not in the global model"),
+}
+
+
+@pytest.mark.parametrize(("change", "reason"), AVERAGED_IN.values(), ids=AVERAGED_IN.keys())
+def test_a_broken_upload_that_fedavg_averages_in_names_its_client_and_the_next_round_is_observed(change, reason):
+    coast = CoAst(horizon=1)
+    observed, grid = Observed(FedAvg(), coast), federation()
+    for number in range(1, 6):  # the server goes on from a model that is whole
+        messages = observed.configure_train(number, record(small_model()), ConfigRecord(), grid)
+        replies = [answer(m, drifting(i)(small_model(), number)) for i, m in enumerate(messages)]
+        if number == 3:
+            change(replies[1].content)
+            culprit = f"node-{replies[1].metadata.src_node_id}"
+        with suppress(InconsistentMessageReplies):  # FedAvg's own, for other layers
+            observed.aggregate_train(number, replies)
+    told = observed.unobserved.pop(3)["everyone"]
+    assert reason in told
+    assert told.count("client '") == 1, "only the culprit is named"
+    assert f"client {culprit!r}" in told
+    assert observed.unobserved == {}
+    assert sorted(coast.assessment().credits) == [1, 2, 4]

@@ -49,7 +49,7 @@ class Job:
                 fl_ctx.set_peer_context(other)
             self.observer.handle_event(event, fl_ctx)
 
-    def round(self, number, kind=ParamsType.FULL, gather=False, spoil=None, accepted=None):
+    def round(self, number, kind=ParamsType.FULL, gather=False, spoil=None, accepted=None, end=None):
         rng = np.random.default_rng([3, number])
         sent = FLModelUtils.to_shareable(FLModel(params=self.model, params_type=ParamsType.FULL, current_round=number))
         updates = {}
@@ -67,6 +67,13 @@ class Job:
             self.fire(AppEventType.AFTER_CONTRIBUTION_ACCEPT, site, TRAINING_RESULT=result, AGGREGATION_ACCEPTED=taken)
         mean = np.mean([*updates.values()], axis=0, dtype=np.float64)
         before, self.model = self.model, {"w": (self.model["w"] + mean).astype(np.float32)}
+        if isinstance(end, str):  # FLARE fails, or gives a model that is none
+            params = {"w": object()}
+            result = FLModel(params=params, params_type=kind)
+            return self.fire(AppEventType.AFTER_AGGREGATION, AGGREGATION_RESULT=result) if end == "nonsense" else None
+        if end is not None:
+            self.model = {"w": self.model["w"] * end}
+            mean = self.model["w"] - before["w"]
         if gather:
             self.fire(AppEventType.AFTER_AGGREGATION, AGGREGATION_RESULT=result)
             self.fire(AppEventType.AFTER_SHAREABLE_TO_LEARNABLE, GLOBAL_MODEL=make_model_learnable(self.model, {}))
@@ -128,6 +135,54 @@ def test_a_broken_upload_costs_only_its_site(tmp_path):
     assert unobserved == {}
     assert list(answer.quarantined) == [3]
     assert list(answer.quarantined[3]) == ["site-2"]
+
+
+BROKEN = {
+    "a layer that is missing": lambda params: {},
+    "a layer too many": lambda params: {**params, "extra": np.ones(3, np.float32)},
+    "another shape": lambda params: {"w": params["w"][:3]},
+    "infinity": lambda params: {"w": params["w"] * np.float32("inf")},
+}
+
+
+@pytest.mark.parametrize("spoil", BROKEN.values(), ids=BROKEN.keys())
+def test_every_broken_upload_costs_only_its_site(tmp_path, spoil):
+    job = Job(tmp_path, ContributionObserver(options={"horizon": 1}))
+    for number in range(5):
+        job.round(number, spoil=spoil if number == 2 else None)
+    answer, unobserved = results(tmp_path)
+    assert unobserved == {}
+    assert {number: list(of) for number, of in answer.quarantined.items()} == {3: ["site-2"]}
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_value_that_spoiled_the_average_names_its_site_and_the_next_round_is_observed(tmp_path, value):
+    job = Job(tmp_path, ContributionObserver(options={"horizon": 1}))
+    for number in range(5):
+        before = job.model
+        spoil = (lambda params: {"w": params["w"] * np.float32(value)}) if number == 2 else None
+        job.round(number, spoil=spoil, end=np.float32(value) if number == 2 else None)
+        job.model = before if number == 2 else job.model  # the server rolls back
+    answer, unobserved = results(tmp_path)
+    assert list(unobserved) == ["3"]
+    assert "bad uploads: client 'site-2': layer 'w' must be finite" in unobserved["3"]["everyone"]
+    assert "site-1" not in unobserved["3"]["everyone"]
+    assert sorted(answer.credits) == [1, 2, 4]
+
+
+@pytest.mark.parametrize("end", ["nonsense", "none"])
+def test_a_round_without_a_new_model_is_marked_and_never_mixes_with_the_next(tmp_path, end):
+    whole, gap = (Job(tmp_path / name, ContributionObserver(options={"horizon": 1})) for name in ("whole", "gap"))
+    for number in range(5):
+        if number != 2:
+            whole.round(number)
+        before = gap.model
+        gap.round(number, spoil=(lambda params: {}) if number == 2 else None, end=end if number == 2 else None)
+        gap.model = before if number == 2 else gap.model
+    answer, unobserved = results(tmp_path / "gap")
+    assert list(unobserved) == ["3"]
+    assert "bad uploads: client 'site-2': layer 'w' is missing" in unobserved["3"]["everyone"]
+    assert answer.credits == results(tmp_path / "whole")[0].credits
 
 
 def test_an_upload_that_flare_did_not_accept_is_left_out(tmp_path):

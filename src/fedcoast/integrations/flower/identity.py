@@ -19,7 +19,7 @@ from flwr.serverapp import Grid
 
 from fedcoast.errors import BadSetting, Client, FedcoastError
 from fedcoast.integrations.flower.replies import Upload
-from fedcoast.rounds.clients import LONGEST_NAME, look_alikes, tidy_name
+from fedcoast.rounds.clients import LONGEST_NAME, as_client, look_alikes, tidy_name
 
 CLAIM = "client-id"
 PARTITION = "partition-id"
@@ -137,6 +137,7 @@ def resolve_clients(uploads: Sequence[Upload], registry: NodeRegistry, identity:
             client = identity(registry.peer(upload))
             if not isinstance(client, str) or not client:
                 raise BadClaim(f"an identity is a name that is not empty; the resolver gave {client!r}")
+            as_client(client)  # not too long
         except Exception as error:  # a resolver may be the user's own; it costs this client, not the round
             rejections[_node(upload.node_id)] = f"cannot be identified: {error}"
         else:
@@ -171,7 +172,7 @@ def _node(node_id: int) -> str:
 
 
 def _integer(value: object) -> int | None:
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 

@@ -25,7 +25,7 @@ from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 from nvflare.app_common.utils.fl_model_utils import FLModelUtils
 
-from fedcoast.errors import BadSetting, Client
+from fedcoast.errors import BadSetting, Client, printable, shortened
 from fedcoast.integrations.named_log import NamedLog
 from fedcoast.integrations.nvflare.results import write_results
 from fedcoast.integrations.observer_hub import Metrics, ObserverHub
@@ -36,6 +36,8 @@ from fedcoast.rounds.schema import NORMALISATION_STATISTICS, Model
 from fedcoast.storage import Recorder
 
 _log = NamedLog(__name__)
+
+ENDS_OF_ROUND = (AppEventType.AFTER_AGGREGATION, AppEventType.AFTER_SHAREABLE_TO_LEARNABLE)
 
 
 class ContributionObserver(FLComponent):  # type: ignore[misc]  # FLARE is not typed
@@ -92,7 +94,10 @@ class ContributionObserver(FLComponent):  # type: ignore[misc]  # FLARE is not t
             try:
                 handler(fl_ctx)
             except Exception as error:
-                _log.warning("event %s was not observed (%s: %s)", event_type, type(error).__name__, error)
+                problem = shortened(f"{type(error).__name__}: {error}")
+                _log.warning("event %s was not observed (%s)", event_type, printable(problem))
+                if event_type in ENDS_OF_ROUND:
+                    self._miss(f"the new global model cannot be read ({problem})")
 
     def _open(self, fl_ctx: FLContext) -> None:
         workspace = fl_ctx.get_engine().get_workspace()
@@ -107,10 +112,19 @@ class ContributionObserver(FLComponent):  # type: ignore[misc]  # FLARE is not t
         self._hub = ObserverHub([observer] if recorder is None else [observer, recorder], self.buffers)
 
     def _on_task(self, fl_ctx: FLContext) -> None:
+        model = FLModelUtils.from_shareable(fl_ctx.get_prop(AppConstants.TRAIN_SHAREABLE))
+        number = model.current_round or 0
+        if self._start is not None and number != self._flare_round:
+            self._miss("the round before ended without a new global model")
         if self._start is None:
-            model = FLModelUtils.from_shareable(fl_ctx.get_prop(AppConstants.TRAIN_SHAREABLE))
-            self._start = _layers(model.params)
-            self._flare_round = model.current_round or 0
+            self._start, self._flare_round = _layers(model.params), number
+
+    def _miss(self, reason: str) -> None:
+        """Note that the round that is going on was not seen whole, and begin anew with the next one."""
+        if self._hub is not None and self._start is not None:
+            capture = RoundCapture(self._start, self._uploads, None, self._rejections)
+            self._hub.explain_failure(self._hub.number(self._flare_round + 1), capture, reason)
+        self._forget_round()
 
     def _on_upload(self, fl_ctx: FLContext) -> None:
         site = fl_ctx.get_peer_context().get_identity_name()

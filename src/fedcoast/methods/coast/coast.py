@@ -247,7 +247,7 @@ class CoAst(ConfiguredAssessor[CoAstConfig]):
         return self._state.pairs.factors(self.config.line_weight)  # type: ignore[no-any-return]
 
     def _unordered(self) -> tuple[tuple[Client, Client], ...]:
-        return self._pairs.unordered(self.config.line_weight)
+        return self._state.pairs.unordered(self.config.line_weight)  # type: ignore[no-any-return]
 
     def _counted_rounds(self, valued: tuple[int, ...]) -> tuple[int, ...] | None:
         return self.config.counted(valued)
