@@ -4,7 +4,8 @@
 
 Writes results/installs.json and the table of docs/supported-versions.md. The wheel is built from this checkout, the
 versions are those of constraints.txt. Needs uv (which Flower brings), a package index, and 6 GB of disk for a moment.
-Files are downloaded before the seconds are taken, so that they do not depend on the network.
+Files are downloaded before the seconds are taken, so that they do not depend on the network. Where pip is told of a
+folder with wheels (PIP_FIND_LINKS), uv looks there too: for PyTorch's build without CUDA, 4 GB smaller on Linux.
 """
 
 import json
@@ -69,6 +70,7 @@ def tried(place: Path, wheel: Path, extra: str) -> dict[str, float | int]:
     uv = Path(sys.executable).with_name("uv")
     python = place / "bin" / "python"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment.setdefault("UV_FIND_LINKS", ",".join(environment.get("PIP_FIND_LINKS", "").split()))
     subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, place], check=True, env=environment)
     wanted = str(wheel) if extra == "core" else f"{wheel}[{extra}]"
     command = [uv, "pip", "install", "--quiet", "--python", python, "--constraint", ROOT / "constraints.txt", wanted]
