@@ -11,8 +11,8 @@ Ranges hold for all clients at once: with the stated confidence not one of them 
 rounds and, by `METHOD_MARGIN`, the error of the method itself (`analysis.uncertainty`).
 """
 
-from collections.abc import Mapping
-from typing import Literal, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, get_args
 
 from fedcoast.analysis.disagreement import Signs
 from fedcoast.analysis.uncertainty import Interval, Uncertainty
@@ -104,6 +104,31 @@ def blind_spots(assessment: Assessment, uncertainty: Uncertainty | None, signs: 
     if uncertainty is not None and uncertainty.note and not too_early(assessment, uncertainty):
         found.append(f"{uncertainty.note[0].upper()}{uncertainty.note[1:]}.")
     return found
+
+
+def verdicts_to_json(
+    assessment: Assessment, uncertainty: Uncertainty | None, signs: Signs | None = None
+) -> dict[str, Any]:
+    """What people are shown beside the scores, for programs; lists are in the order of the answer's clients.
+
+    Without `signs` there are no "warnings": nobody looked at the uploads.
+    """
+    judged = verdicts(assessment, uncertainty)
+    known = uncertainty is not None and not uncertainty.note
+    ranges = uncertainty.joint_intervals if uncertainty and known else {}
+    ranks = uncertainty.rank_intervals if uncertainty and known else {}
+    return {
+        "level": uncertainty.level if uncertainty else None,
+        "too_early": too_early(assessment, uncertainty),
+        "verdicts": [judged[client] for client in assessment.clients],
+        "ranges": [_listed(ranges.get(client)) for client in assessment.clients],
+        "rank_ranges": [_listed(ranks.get(client)) for client in assessment.clients],
+        **({} if signs is None else {"warnings": blind_spots(assessment, uncertainty, signs)}),
+    }
+
+
+def _listed(span: Sequence[float] | None) -> list[float] | None:
+    return None if span is None else [*span]
 
 
 def _counts_votes(assessment: Assessment) -> bool:
