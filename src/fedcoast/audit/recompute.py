@@ -105,7 +105,6 @@ class _Check:
         if not now or self.claim.kind not in _END_UNSAID:
             self.assessor = None
 
-
     def _beside(self, answer: Assessment) -> dict[str, Any]:
         """What `fedcoast assess --json` says beside the answer, as far as the claim does."""
         said = self.claim.said
