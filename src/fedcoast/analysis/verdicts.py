@@ -40,10 +40,13 @@ def verdict(interval: Interval | None, unchanged: float = 0.0) -> Verdict:
 
 def verdicts(assessment: Assessment, uncertainty: Uncertainty | None) -> dict[Client, Verdict]:
     """The verdict on every client. Where zero does not stand for doing nothing, only idle clients can be told."""
-    judged = uncertainty is not None and assessment.zero_is_idle
-    ranges: Mapping[Client, Interval | None] = uncertainty.joint_intervals if uncertainty and judged else {}
-    shares = unchanged_shares(assessment)
-    return {client: verdict(ranges.get(client), shares[client]) for client in assessment.clients}
+    return verdicts_by_range(assessment, {} if uncertainty is None else uncertainty.joint_intervals)
+
+
+def verdicts_by_range(assessment: Assessment, ranges: Mapping[Client, Interval | None]) -> dict[Client, Verdict]:
+    """The same, where the joint ranges are known (`analysis.uncertainty.joint_ranges`)."""
+    shares, known = unchanged_shares(assessment), ranges if assessment.zero_is_idle else {}
+    return {client: verdict(known.get(client), shares[client]) for client in assessment.clients}
 
 
 def unchanged_shares(assessment: Assessment) -> dict[Client, float]:
