@@ -1,5 +1,7 @@
 """Verdicts as numbers while a federation trains: the same rule as everywhere, at a cost that does not grow."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -53,9 +55,9 @@ def test_a_long_training_works_them_out_less_and_less_often(monkeypatch):
     )
     running = RunningVerdicts()
     for rounds in range(1, 1001):
-        credits = dict.fromkeys(range(rounds), {"a": 1.0})
+        credits = {number: {"a": 1.0} for number in range(rounds)}
         running.codes(Assessment("coast", {"a": rounds}, credits, rounds_scored={"a": rounds}, zero_is_idle=True))
     assert worked_out[:99] == list(range(1, 100))
     assert len(worked_out) < 250
-    assert max(after / before for before, after in zip(worked_out[98:], worked_out[99:], strict=False)) <= 1.02
+    assert max(after / before for before, after in pairwise(worked_out[98:])) <= 1.02
     assert worked_out[-1] > 980

@@ -230,7 +230,7 @@ def uncertainty(
 
 
 def joint_ranges(assessment: Assessment, level: float = 0.90) -> dict[Client, Interval | None]:
-    """`joint_intervals` alone, without comparing every two clients, which takes most of the time where they are many."""
+    """`joint_intervals` alone: comparing every two clients takes most of the time where they are many."""
     ranking, rounds, reach = assessment.ranking, len(assessment.counted), assessment.dependence_span
     if _why_not(assessment, rounds, bootstrap.block_length(rounds, reach)):
         return dict.fromkeys(ranking)

@@ -20,7 +20,7 @@ class RoundValue(NamedTuple):
 def round_values(
     fl_round: Round, answer: Assessment, newly_final: Iterable[int], verdicts: Mapping[Client, int]
 ) -> Iterator[RoundValue]:
-    """Scores, ranks, verdicts and coverage so far, the credits that became final with this round, and the server's metrics.
+    """Scores, ranks, verdicts and coverage so far, credits that became final with this round, the server's metrics.
 
     Credits are those that never change: a factor that a client's score is multiplied by is not in them.
 

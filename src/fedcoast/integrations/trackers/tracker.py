@@ -28,7 +28,8 @@ class Tracker(Assessor):
 
     At step = number of the round it logs, for each client, `fedcoast/score/NAME`, `rank`, `verdict` (1 helps, 0
     cannot tell, -1 hurts, -2 idle), `coverage` (share of the valued rounds it took part in), `credit` (what became
-    final with this round) and `quarantined` (rounds it was left out of), and `fedcoast/round/…` and `fedcoast/metric/…` of the round itself.
+    final with this round) and `quarantined` (rounds it was left out of), and `fedcoast/round/…` and
+    `fedcoast/metric/…` of the round itself.
 
     A step is logged once: a resumed run, whose rounds the assessor observes again, continues after the last logged
     step. A tracker that fails (a full disk, a server that is down) reports it once, in the log and in `failure`,
