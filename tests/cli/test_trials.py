@@ -70,6 +70,23 @@ def test_every_command_that_answers_takes_coasts_options_and_shows_their_default
     assert f"default: ({CoAstConfig().keep})" in text
 
 
+def test_assess_shows_ranges_and_the_ranks_that_are_open(tmp_path):
+    """Trial 1.6: `assess` never showed a range."""
+    record(tmp_path / "run", 12)
+    said = fedcoast("assess", tmp_path / "run").stdout
+    assert "90% range" in said
+    assert len(re.findall(r"^ ?\d \(\d–\d\) .*−?[\d.]+ to −?[\d.]+ ", said, re.MULTILINE)) == 3
+
+
+def test_one_client_of_the_lab_has_no_agreement_with_an_order(tmp_path):
+    """Trial 1.12: the lab printed "+nan", and "helps … with 90 % confidence"."""
+    options = ("--dataset", "digits", "--model", "mlp", "--clients", "1", "--rounds", "8", "--out", tmp_path)
+    done = fedcoast("simulate", *options)
+    assert done.code == 0, done.stderr
+    assert "nan" not in done.stdout
+    assert "There is one client. Scores compare clients, so its score says little." in done.stdout
+
+
 def test_did_you_mean_is_asked_once():
     done = fedcoast("simulate", "--datset", "digits")
     assert done.code == 2
@@ -134,6 +151,16 @@ def test_the_demo_leaves_its_run_and_every_command_it_prints_works(tmp_path, mon
     assert paid.code == 0, paid.stderr
     assert "amount" in paid.stdout
     assert fedcoast("verify", run).code == 0
+
+
+def test_methods_that_lack_validation_data_are_named_in_one_line(tmp_path):
+    """Trial 1.10: fifteen lines said one after the other that validation data are missing."""
+    record(tmp_path / "run", 3)
+    names = ("shapley", "banzhaf", "leave-one-out")
+    done = fedcoast("compare", tmp_path / "run", "--methods", f"norm,{','.join(names)}", "--no-memory")
+    (line,) = (line for line in done.stdout.splitlines() if "validation data" in line)
+    assert line.startswith(f"no answer from {', '.join(names)}: it needs validation data")
+    assert "--utility module:function" in line
 
 
 @pytest.mark.slow
