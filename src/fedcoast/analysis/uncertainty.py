@@ -30,6 +30,8 @@ ties. The interval of one client is about the luck of the rounds alone. Set so t
 (docs/default.md); `python -m paper.bank_claims` shows what it does to claims. 1.0 takes the method to be without error.
 """
 
+DRAWS = 2000  # of the luck of the rounds
+
 By = Literal["total", "mean", "adjusted-mean"]
 Interval = tuple[float, float]
 
@@ -141,7 +143,7 @@ class Uncertainty:
 def uncertainty(
     assessment: Assessment,
     level: float = 0.90,
-    draws: int = 2000,
+    draws: int = DRAWS,
     seed: int = 0,
     by: By = "total",
     margin: float = METHOD_MARGIN,
@@ -209,6 +211,16 @@ def uncertainty(
         luck=luck,
         unordered=unordered,
     )
+
+
+def joint_ranges(assessment: Assessment, level: float = 0.90) -> dict[Client, Interval | None]:
+    """`joint_intervals` alone: comparing every two clients takes most of the time where they are many."""
+    ranking, rounds, reach = assessment.ranking, len(assessment.counted), assessment.dependence_span
+    if _why_not(assessment, rounds, bootstrap.block_length(rounds, reach)):
+        return dict.fromkeys(ranking)
+    scores = np.array([assessment.scores[client] for client in ranking], dtype=np.float64)
+    luck = METHOD_MARGIN * bootstrap.deviations(assessment.credits_of(ranking), reach, DRAWS, seed=0)
+    return _intervals(ranking, scores, bootstrap.joint_half_widths(luck, level))
 
 
 def _check(level: float, draws: int, seed: int, by: By) -> None:
