@@ -178,12 +178,8 @@ def uncertainty(
     values = {"total": scores, "mean": scores * per_round, "adjusted-mean": levels}[by]
     luck = {"total": of_total, "mean": of_total * per_round, "adjusted-mean": of_level}[by]
     doubt = margin * luck
-    chances = rank_inference.above(values, doubt)
-    needed, factor = rank_inference.joint_reach(doubt, level)
     unordered = _table(ranking, assessment.unordered)
-    needed[unordered], chances[unordered] = np.inf, np.nan
-    chances.setflags(write=False)
-    needed.setflags(write=False)
+    chances, needed, factor = rank_inference.comparisons(values, doubt, unordered, level)
     apart = np.abs(values[:, None] - values) > needed
     ranks = rank_inference.rank_bounds(values, needed)
     pair_level = 1 - (1 - level) / max(1, len(ranking) * (len(ranking) - 1) // 2)

@@ -35,6 +35,16 @@ def above(values: Floats, luck: Floats) -> Floats:
     return np.asarray(result)
 
 
+def comparisons(values: Floats, luck: Floats, unordered: Bools, level: float) -> tuple[Floats, Floats, float]:
+    """`above`, and both results of `joint_reach`; pairs without an order are never apart. The tables are read-only."""
+    chances = above(values, luck)
+    reach, factor = joint_reach(luck, level)
+    reach[unordered], chances[unordered] = np.inf, np.nan
+    for table in (chances, reach):
+        table.setflags(write=False)
+    return chances, reach, factor
+
+
 def rank_intervals(values: Floats, luck: Floats, level: float) -> NDArray[np.int64]:
     """The best and the worst rank that each client may really have.
 
