@@ -96,10 +96,10 @@ def _trial(read: Callable[[bytes], object], folder: Path, shared: mmap.mmap) -> 
 
     def trial(data: bytes) -> None:
         nonlocal tried, slowest
-        kept = data[: SHARED - HEADER.size]
-        shared[HEADER.size : HEADER.size + len(kept)] = kept
+        prefix = data[: SHARED - HEADER.size]
+        shared[HEADER.size : HEADER.size + len(prefix)] = prefix
         tried += 1
-        HEADER.pack_into(shared, 0, tried, slowest, len(kept))
+        HEADER.pack_into(shared, 0, tried, slowest, len(prefix))
         signal.setitimer(signal.ITIMER_PROF, SECONDS)  # nobody handles it: the system ends the process
         begun = time.process_time()
         try:

@@ -72,9 +72,9 @@ class _Check:
             if self.assessor is None or fl_round is None:
                 return
             self.assessor.observe(fl_round)
-            if "health" in self.claim.said:
+            if "health" in self.claim.content:
                 self._shares[fl_round.number] = unmoved_in(fl_round)
-            if "flags" in self.claim.said:
+            if "flags" in self.claim.content:
                 self._behaviour.observe(fl_round)
             if later and last_round(self.assessor.assessment()) != self.claim.last_round:
                 self.assessor = None
@@ -112,7 +112,7 @@ def _named(differing: Iterator[str]) -> list[str]:
 
 def _compared(claim: Claim, assessor: Assessor, health: Health, behaviour: Behaviour) -> Iterator[str]:
     if claim.kind == "record of credits":
-        yield from _compared_credits(claim.said["credits"], assessor.assessment().lasting_credits)
+        yield from _compared_credits(claim.content["credits"], assessor.assessment().lasting_credits)
         return
     if (-1 if assessor.last_round is None else assessor.last_round) < _until(claim):
         yield f"speaks of rounds up to {claim.last_round}; the recording has them up to {assessor.last_round}"
@@ -120,10 +120,10 @@ def _compared(claim: Claim, assessor: Assessor, health: Health, behaviour: Behav
         yield from compared_states(claim.file, assessor)
     else:
         yield from _compared_answers(claim, json.loads(assessor.assessment().to_json()))
-        if "health" in claim.said and claim.said["health"] != health.to_json():
-            yield f"says of the model's health {claim.said['health']!r}; {health.to_json()!r} follows"
-        if "flags" in claim.said and claim.said["flags"] != (now := [f.to_json() for f in flags_of(behaviour)]):
-            yield f"flags {claim.said['flags']!r}; {now!r} follows from the recording"
+        if "health" in claim.content and claim.content["health"] != health.to_json():
+            yield f"says of the model's health {claim.content['health']!r}; {health.to_json()!r} follows"
+        if "flags" in claim.content and claim.content["flags"] != (now := [f.to_json() for f in flags_of(behaviour)]):
+            yield f"flags {claim.content['flags']!r}; {now!r} follows from the recording"
 
 
 def _compared_credits(
@@ -137,7 +137,7 @@ def _compared_credits(
 
 
 def _compared_answers(claim: Claim, now: Mapping[str, Any]) -> Iterator[str]:
-    recorded, names = claim.said, [_name(client) for client in now["clients"]]
+    recorded, names = claim.content, [_name(client) for client in now["clients"]]
     if recorded.get("clients") != now["clients"]:
         yield f"names the clients {_listed(recorded.get('clients'))}; in the recording they are {', '.join(names)}"
         return

@@ -23,11 +23,11 @@ def answer_table(
     verdicts: Mapping[Client, Verdict],
     truth: Mapping[Client, float] | None = None,
 ) -> Table:
-    """The ranking, best first; with a planted truth, its ranks beside."""
+    """The ranking, best first; with a known truth, its ranks beside."""
     ranks, known = assessment.ranks, uncertainty is not None and not uncertainty.note
     ranges = uncertainty.joint_intervals if uncertainty is not None and known else {}
     adjusted = assessment.adjusted_mean if assessment.needs_adjustment else {}
-    planted = {} if truth is None else dict(zip(truth, paper_ranks(list(truth.values())), strict=True))
+    true_ranks = {} if truth is None else dict(zip(truth, paper_ranks(list(truth.values())), strict=True))
     any_dropped = any(assessment.quarantined.values())
     table = Table("rank", "client", "score", pad_edge=False)
     table.columns[0].justify = table.columns[2].justify = "right"
@@ -37,7 +37,7 @@ def answer_table(
     if judged:
         table.add_column("verdict")
     heads = ["rounds", *(["adjusted"] if adjusted else []), *(["left out"] if any_dropped else [])]
-    for head in [*heads, *(["planted"] if planted else [])]:
+    for head in [*heads, *(["true rank"] if true_ranks else [])]:
         table.add_column(head, justify="right")
     for client in assessment.ranking:
         row: list[str | Text] = [str(ranks[client]), Text(_short(printable(client))), number(assessment.scores[client])]
@@ -48,7 +48,7 @@ def answer_table(
         row.append(str(assessment.rounds_scored[client]))
         row += [number(adjusted[client]) if assessment.rounds_scored[client] else "–"] if adjusted else []
         row += [str(assessment.quarantine_count(client) or "")] if any_dropped else []
-        row += [str(planted[client])] if planted else []
+        row += [str(true_ranks[client])] if true_ranks else []
         table.add_row(*row)
     table.caption, table.caption_justify = "\n".join(_notes(assessment)) or None, "left"
     return table
