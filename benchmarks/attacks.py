@@ -332,8 +332,8 @@ def run(
 def load() -> dict[str, Any]:
     """What was measured, by key. Before there was a second dataset, keys did not name it."""
     file = RESULTS / f"{NAME}.json"
-    kept = json.loads(file.read_text(encoding="utf-8"))["runs"] if file.exists() else {}
-    return {key if key.partition("/")[0] in DATASETS else f"digits/{key}": value for key, value in kept.items()}
+    recorded = json.loads(file.read_text(encoding="utf-8"))["runs"] if file.exists() else {}
+    return {key if key.partition("/")[0] in DATASETS else f"digits/{key}": value for key, value in recorded.items()}
 
 
 if __name__ == "__main__":

@@ -200,28 +200,28 @@ def simulated(luck: Luck, seen: float, rounds: int, runs: int) -> dict[str, dict
     """Every way on the same streams: a training curve with luck on top."""
     rng = np.random.default_rng(rounds)
     curve = (10 * np.exp(-np.arange(rounds) / 8) + 1)[:, None]
-    tallies = {way: Tally() for way in WAYS}
+    hits = {way: Tally() for way in WAYS}
     for run in range(runs):
         noise = luck(rng, rounds)
         present = rng.random(noise.shape) < seen
         table = np.where(present, noise + curve, np.nan)
-        for way, tally in tallies.items():
+        for way, tally in hits.items():
             draws, estimate = WAYS[way]
             tally.note(draws(table, run, HORIZON), estimate(np.where(present, noise, np.nan)))
-    return {way: tally.figures() for way, tally in tallies.items()}
+    return {way: tally.figures() for way, tally in hits.items()}
 
 
 def trained(streams: Floats) -> dict[str, dict[str, float]]:
     """Every way on each seed; the truth is what the other seeds gave on average in the rounds this one was seen in."""
-    tallies = {way: Tally() for way in WAYS}
+    hits = {way: Tally() for way in WAYS}
     for seed, table in enumerate(streams):
         others = np.delete(streams, seed, axis=0)
         count = float((~np.isnan(others)).sum(axis=0).mean())
         error = (table - np.nanmean(others, axis=0)) / np.sqrt(1 + 1 / count)
-        for way, tally in tallies.items():
+        for way, tally in hits.items():
             draws, estimate = WAYS[way]
             tally.note(draws(table, seed, REACH), estimate(error))
-    return {way: tally.figures() for way, tally in tallies.items()}
+    return {way: tally.figures() for way, tally in hits.items()}
 
 
 def as_if_all_were_there(runs: int, rounds: int = 60, seen: float = 0.5) -> list[dict[str, Any]]:

@@ -97,10 +97,10 @@ def _trial(read: Callable[[bytes], object], folder: Path, shared: mmap.mmap) -> 
 
     def trial(data: bytes) -> None:
         nonlocal tried, slowest, longest
-        kept = data[: SHARED - HEADER.size]
-        shared[HEADER.size : HEADER.size + len(kept)] = kept
+        prefix = data[: SHARED - HEADER.size]
+        shared[HEADER.size : HEADER.size + len(prefix)] = prefix
         tried += 1
-        HEADER.pack_into(shared, 0, tried, slowest, longest, len(kept))
+        HEADER.pack_into(shared, 0, tried, slowest, longest, len(prefix))
         signal.setitimer(signal.ITIMER_PROF, SECONDS)  # nobody handles it: the system ends the process
         begun, clock = time.process_time(), time.monotonic()
         try:

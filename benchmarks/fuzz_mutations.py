@@ -25,36 +25,36 @@ def mutated(rng: random.Random, examples: list[bytes]) -> bytes:
 
 
 def _bytes(rng: random.Random, data: bytes, other: bytes) -> bytes:
-    held = bytearray(data)
+    content = bytearray(data)
     for _ in range(rng.choice((1, 1, 1, 2, 2, 4, 8))):
-        if not held:
+        if not content:
             return bytes(rng.choices(range(256), k=rng.randrange(20)))
-        at, kind = rng.randrange(len(held)), rng.randrange(10)
-        end = min(len(held), at + rng.choice((1, 2, 4, 8, 16, 64)))
+        at, kind = rng.randrange(len(content)), rng.randrange(10)
+        end = min(len(content), at + rng.choice((1, 2, 4, 8, 16, 64)))
         if kind == 0:
-            held[at] ^= 1 << rng.randrange(8)
+            content[at] ^= 1 << rng.randrange(8)
         elif kind == 1:
-            held[at] = rng.choice(INTERESTING)
+            content[at] = rng.choice(INTERESTING)
         elif kind == 2:
-            held[at] = rng.randrange(256)
+            content[at] = rng.randrange(256)
         elif kind == 3:
-            del held[at:end]
+            del content[at:end]
         elif kind == 4:
-            del held[at:]
+            del content[at:]
         elif kind == 5:
-            held[at:at] = held[at:end] * rng.choice((1, 2, 100))
+            content[at:at] = content[at:end] * rng.choice((1, 2, 100))
         elif kind == 6:
             width = rng.choice((2, 4, 8))
             number = rng.choice(NUMBERS) % 2 ** (8 * width)
-            held[at : at + width] = number.to_bytes(width, rng.choice(("little", "big")))
+            content[at : at + width] = number.to_bytes(width, rng.choice(("little", "big")))
         elif kind == 7:
-            held[at:at] = bytes(rng.choices(range(256), k=rng.randrange(1, 9)))
+            content[at:at] = bytes(rng.choices(range(256), k=rng.randrange(1, 9)))
         elif kind == 8 and other:
             start = rng.randrange(len(other))
-            held[at:end] = other[start : start + rng.choice((4, 16, 64, 1000))]
+            content[at:end] = other[start : start + rng.choice((4, 16, 64, 1000))]
         else:
-            held[at:end] = bytes(end - at)
-    return bytes(held[:LONGEST])
+            content[at:end] = bytes(end - at)
+    return bytes(content[:LONGEST])
 
 
 def _json(rng: random.Random, data: bytes) -> bytes | None:

@@ -37,7 +37,7 @@ from fedcoast.simulation.datasets.stl import decode_stl
 from fedcoast.storage.credit_log import read_credit_log
 from fedcoast.storage.limits import bytes_in
 from fedcoast.storage.model_files import load_model
-from fedcoast.storage.run_folder import planted, read_about, recorded
+from fedcoast.storage.run_folder import ground_truth, read_about, recorded
 from fedcoast.storage.tensors import open_tensors, read_tensors, write_tensors
 
 CLIENTS = ("ann", "berlin", 7)
@@ -153,7 +153,7 @@ def _credits(scratch: Path) -> Target:
 
 
 def _run_json(scratch: Path) -> Target:
-    return _recorded_file(scratch, "run.json", lambda folder: planted(read_about(folder)))
+    return _recorded_file(scratch, "run.json", lambda folder: ground_truth(read_about(folder)))
 
 
 def _spilled(scratch: Path) -> Target:
@@ -162,7 +162,7 @@ def _spilled(scratch: Path) -> Target:
     for fl_round in _rounds():
         assessor.observe(fl_round)
     assessor.save(scratch / "state")
-    (held, *_) = sorted((scratch / "spill").glob("*.held"))
+    (spill_file, *_) = sorted((scratch / "spill").glob("*.held"))
 
     def read(path: Path) -> object:
         other = CoAst(**options, spill_dir=scratch / "copy")
@@ -170,8 +170,8 @@ def _spilled(scratch: Path) -> Target:
         return other.assessment()
 
     shutil.copytree(scratch / "spill", scratch / "copy")
-    example = held.read_bytes()
-    read_written = _in_file(scratch / "copy" / held.name, read)
+    example = spill_file.read_bytes()
+    read_written = _in_file(scratch / "copy" / spill_file.name, read)
     return Target(read_written, [example])
 
 

@@ -39,9 +39,9 @@ class Children:
     def run_and_kill(self, folder: Path, seconds: float, after_first: bool = True) -> list[str]:
         """Start a child on a folder, kill it some time after its first report (or its start); all it reported."""
         child = self.start(folder)
-        said = [self.hear()] if after_first else []
+        replies = [self.hear()] if after_first else []
         time.sleep(seconds)
-        return said + self.kill(child)
+        return replies + self.kill(child)
 
     def start(self, folder: Path) -> int:
         word, child = self._tell(str(folder)).split()
@@ -51,11 +51,11 @@ class Children:
     def kill(self, child: int) -> list[str]:
         """End it without warning; what it had reported and nobody had heard."""
         os.kill(child, signal.SIGKILL)
-        said = [self._tell("bury")]
-        while said[-1] != "gone":
-            said.append(self.hear())
-        assert "failed" not in said, "the child failed by itself"
-        return said[:-1]
+        replies = [self._tell("bury")]
+        while replies[-1] != "gone":
+            replies.append(self.hear())
+        assert "failed" not in replies, "the child failed by itself"
+        return replies[:-1]
 
     def hear(self) -> str:
         assert self._server.stdout is not None

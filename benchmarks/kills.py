@@ -99,9 +99,9 @@ def _kill_server(children: Children, folder: Path, seconds: float, last: int) ->
     with urllib.request.urlopen(f"{address}events", timeout=WAIT) as viewer:
         viewer.readline()
         time.sleep(seconds)
-        said = children.kill(child)
+        reply = children.kill(child)
     assert shown >= last, f"{last} rounds are there, and the page shows {shown}"
-    return said
+    return reply
 
 
 def _same_answer(folder: Path) -> None:

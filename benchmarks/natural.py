@@ -41,7 +41,7 @@ SIZES: dict[tuple[str, str], dict[str, Any]] = {
 }
 
 
-def asked() -> dict[str, Callable[[], Assessor]]:
+def methods() -> dict[str, Callable[[], Assessor]]:
     """Every method that needs no validation data, the default first; and the readings of CoAst."""
     needless = {name: m.make for name, m in METHODS.items() if not {"utility", "gradient"} & set(m.needs)}
     readings = {"coast (votes)": CoAst.votes, "coast (research code)": CoAst.research_code}
@@ -52,7 +52,7 @@ def one_seed(table: SiteTable, experiment: SiteExperiment, truth: dict[str, Any]
     """The truth, unless it is known, and every method's scores, of one training."""
     rounds = list(SiteFederation(table, experiment))
     answers: dict[str, dict[str, float] | None] = {}
-    for name, make in asked().items():
+    for name, make in methods().items():
         try:
             assessor = make(seed=experiment.seed) if name == "chance" else make()
             for view in rounds:
@@ -116,10 +116,12 @@ def place_table(runs: list[dict[str, Any]]) -> str:
 def known_truths() -> dict[str, dict[int, Any]]:
     """By experiment, as JSON, and seed: what the results hold already."""
     file = RESULTS / "natural.json"
-    kept = json.loads(file.read_text("utf-8")) if file.exists() else {"experiments": {}, "runs": {}}
+    recorded = json.loads(file.read_text("utf-8")) if file.exists() else {"experiments": {}, "runs": {}}
     return {
-        json.dumps({**options, "case": case}, sort_keys=True): {run["seed"]: run["truth"] for run in kept["runs"][case]}
-        for case, options in kept["experiments"].items()
+        json.dumps({**options, "case": case}, sort_keys=True): {
+            run["seed"]: run["truth"] for run in recorded["runs"][case]
+        }
+        for case, options in recorded["experiments"].items()
     }
 
 

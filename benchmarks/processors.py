@@ -36,13 +36,13 @@ def accuracies(old: Record, new: Record) -> Record:
 
 def gaps(old: Record, new: Record, columns: str) -> Record:
     """How far a row's ρ moved from one record to the other, over the columns and the seeds that both have."""
-    before = {(slot["row"], slot["column"]): slot["values"] for slot in old["slots"]}
+    before = {(cell["row"], cell["column"]): cell["values"] for cell in old["slots"]}
     moved: dict[str, list[float]] = {}
-    for slot in new["slots"]:
-        if slot["column"].startswith(columns):
-            values = before[slot["row"], slot["column"]]
-            row = slot["row"] + (", evened" if slot["column"].endswith("evened") else "")
-            moved.setdefault(row, []).extend(abs(values[seed] - slot["values"][seed]) for seed in sorted(values))
+    for cell in new["slots"]:
+        if cell["column"].startswith(columns):
+            values = before[cell["row"], cell["column"]]
+            row = cell["row"] + (", evened" if cell["column"].endswith("evened") else "")
+            moved.setdefault(row, []).extend(abs(values[seed] - cell["values"][seed]) for seed in sorted(values))
     return {row: {"mean": fmean(by), "most": max(by), "numbers": len(by)} for row, by in moved.items()}
 
 

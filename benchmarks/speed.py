@@ -34,7 +34,7 @@ from benchmarks.footprint import in_a_process
 from benchmarks.record import keep, provenance
 from fedcoast import CoAst, LazyModels, Round, replay
 from fedcoast.kernels.ballot_encoder import BallotEncoder
-from fedcoast.kernels.ballots import kept
+from fedcoast.kernels.ballots import num_kept
 from fedcoast.kernels.bit_planes import PlaneLayout, agreements
 from fedcoast.kernels.compiling import kernels
 from fedcoast.kernels.threads import ALONE, ThreadPool
@@ -70,7 +70,7 @@ def race(contenders: dict[str, Callable[[], object]], work: float, turns: int) -
     }
 
 
-def intake(parameters: int, turns: int, naive: bool) -> Figures:
+def encoding(parameters: int, turns: int, naive: bool) -> Figures:
     """One client's upload to packed votes, and what else one might do with an upload; ns a parameter."""
     before = models.draw(parameters, 0)
     after = models.moved(before, 1)
@@ -107,9 +107,9 @@ def after_intake(parameters: int, clients: int, turns: int) -> Figures:
         votes = tally(caster.plane_layout.words, clients)
         for ballot in planes:
             count(votes, ballot)
-        drift = majority_sign([votes, votes])
+        way = majority_sign([votes, votes])
         for ballot in planes:
-            agreements(ballot, drift, caster.plane_layout)
+            agreements(ballot, way, caster.plane_layout)
 
     def limit() -> None:
         for _ in range(clients):
@@ -302,9 +302,9 @@ def measure(smoke: bool, runs: list[Path]) -> dict[str, Any]:
         print(f"{name}: {time.perf_counter() - began:.0f} s", flush=True)
 
     part("intake", lambda: {
-        "1M": intake(million, 4 * turns, naive=True),
-        "10M": intake(10 * million, 2 * turns, naive=True),
-        "100M": intake(100 * million, turns, naive=False),
+        "1M": encoding(million, 4 * turns, naive=True),
+        "10M": encoding(10 * million, 2 * turns, naive=True),
+        "100M": encoding(100 * million, turns, naive=False),
     })  # fmt: skip
     part("after intake", lambda: after_intake(10 * million, 5, 2 * turns))
     part("whole round", lambda: whole_round(10 * million, 5, 2 * turns))
@@ -328,7 +328,7 @@ def measure(smoke: bool, runs: list[Path]) -> dict[str, Any]:
 def goals(measured: dict[str, Any]) -> list[dict[str, Any]]:
     """Each figure beside what it was held to."""
     tens, hundreds, whole = measured["intake"]["10M"], measured["intake"]["100M"], measured["whole round"]
-    threads, memory, held = measured["two threads"], list(measured["memory"].values()), measured["bytes held"]
+    threads, memory, bytes_held = measured["two threads"], list(measured["memory"].values()), measured["bytes held"]
     private = [one["private GB"] for one in memory]
     passes = [one for one in measured["second passes"].values() if one["layers"]]
     missed = sum(one["missed"] for one in passes) / sum(one["layers"] for one in passes)
@@ -356,7 +356,7 @@ def goals(measured: dict[str, Any]) -> list[dict[str, Any]]:
          threads["intake, one thread"]["ns"] / threads["intake, two threads"]["ns"], "at least", 1.7),
         ("most private memory, 25M parameters, GB", max(private), "at most", 0.5),
         ("the same with 20 times the clients, ratio", private[-1] / private[0], "at most", 1.1),
-        ("bits held of an upload above two a parameter, a layer", held["bits a layer above two a parameter"],
+        ("bits held of an upload above two a parameter, a layer", bytes_held["bits a layer above two a parameter"],
          "at most", 128),
         ("layers that needed a second pass, real training, %", missed * 100, "below", 1),
         ("wait of the first round after installing, s", measured["cold start"]["empty cache"]["waited s"],
@@ -389,7 +389,7 @@ def _cold_starts(parameters: int) -> dict[str, Any]:
 
 def _intake(before: list[Any], compiled: bool) -> BallotEncoder:
     plane_layout = PlaneLayout(tuple(layer.size for layer in before))
-    return BallotEncoder(plane_layout, [kept(size, KEEP) for size in plane_layout.sizes], compiled)
+    return BallotEncoder(plane_layout, [num_kept(size, KEEP) for size in plane_layout.sizes], compiled)
 
 
 def _voting(schema: Any) -> set[str]:

@@ -21,7 +21,7 @@ SIZES = {"1M": 1e6, "10M": 1e7, "100M": 1e8}
 
 def write(measured: dict[str, Any] | None = None, docs: Path = DOCS) -> None:
     """The page and its plots; without figures, from the files that the benchmark kept."""
-    measured, huge = measured or kept("speed"), kept("speed-huge")
+    measured, huge = measured or recorded("speed"), recorded("speed-huge")
     if measured is None:
         raise SystemExit("there is no results/speed.json yet; run: python -m benchmarks.speed")
     (docs / "images").mkdir(exist_ok=True, parents=True)
@@ -162,16 +162,16 @@ def _cold_start(measured: dict[str, Any]) -> list[str]:
     ]
 
 
-def _by_size(intake: dict[str, Any]) -> str:
-    names = list(intake["10M"])
+def _by_size(encoding: dict[str, Any]) -> str:
+    names = list(encoding["10M"])
     rows = []
     for name in names:
         row = [name]
-        for of_size in intake.values():
+        for of_size in encoding.values():
             of = of_size.get(name)
             row.append("–" if of is None else f"{of['ns']:.2f} ({of['median ns']:.2f}), {_x(of)}")
         rows.append(row)
-    return _table(["", *intake], rows)
+    return _table(["", *encoding], rows)
 
 
 def _shapley(measured: dict[str, Any]) -> str:
@@ -245,7 +245,7 @@ def _plot(curves: dict[str, list[tuple[float, float]]], across: str, up: str, fi
         pyplot.close(figure)
 
 
-def kept(name: str) -> dict[str, Any] | None:
+def recorded(name: str) -> dict[str, Any] | None:
     file = RESULTS / f"{name}.json"
     return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
 

@@ -1,4 +1,4 @@
-"""How often verdicts are wrong: planted federations of digits, judged by what was planted.
+"""How often verdicts are wrong: simulated federations of digits, judged by the known truth.
 
     python -m benchmarks.verdicts [--smoke] [--runs FOLDER]
 
@@ -37,14 +37,14 @@ PAGE = RESULTS.parent / "docs" / "verdicts.md"
 CLIENTS, ATTACKER = 6, 2
 HONEST_SEEDS, RIDER_SEEDS, HARM_SEEDS = (60, 61, 62), (63, 64, 65), (66, 67, 68)
 HARM = ("sign-flip", "label-flip")
-PLANTED = {
+KINDS = {
     "honest": "honest",
     "idle": "returns the model it was sent",
     "sign-flip": "flips the sign of its update",
     "label-flip": "trains on flipped labels",
     "labels": "more than half of its labels wrong",
 }
-MOSTLY_WRONG = 0.5  # a client with more wrong labels than this is planted to do harm
+MOSTLY_WRONG = 0.5  # a client with more wrong labels than this does harm by construction
 
 
 def experiments(smoke: bool) -> Iterator[Experiment]:
@@ -64,8 +64,8 @@ def _attacked(setting: str, attack: str, seed: int, rounds: dict[str, int]) -> E
     return preset("quick", "digits", "mlp", attack=attack, attacker=ATTACKER, **changes)
 
 
-def planted(experiment: Experiment, client: int) -> str:
-    """What was planted in a client: "idle", "harm" or "honest"."""
+def true_kind(experiment: Experiment, client: int) -> str:
+    """The true kind of a client: "idle", "harm" or "honest"."""
     if client == experiment.attacker:
         return "idle" if experiment.attack == "zero" else "harm"
     severity = 4 * client / (experiment.clients - 1)
@@ -74,7 +74,7 @@ def planted(experiment: Experiment, client: int) -> str:
 
 
 def wrong(kind: str, verdict: Verdict) -> bool:
-    """Whether a verdict claims what was not planted; "cannot tell" claims nothing.
+    """Whether a verdict claims what is not true; "cannot tell" claims nothing.
 
     >>> wrong("honest", "hurts"), wrong("honest", "helps"), wrong("harm", "helps"), wrong("idle", "cannot tell")
     (True, False, True, False)
@@ -84,7 +84,7 @@ def wrong(kind: str, verdict: Verdict) -> bool:
 
 
 def pairs(experiment: Experiment, sure: Uncertainty) -> Counter[str]:
-    """Of the pairs of honest clients whose order is planted: how many are told apart, and how many the wrong way."""
+    """Of the pairs of honest clients whose order is known: how many are told apart, and how many the wrong way."""
     setting, found = SETTINGS[experiment.setting], Counter[str]()
     place = {client: at for at, client in enumerate(sure.clients)}
     honest = [client for client in range(experiment.clients) if client != experiment.attacker]
@@ -93,10 +93,10 @@ def pairs(experiment: Experiment, sure: Uncertainty) -> Counter[str]:
         if not (setting.ordered or tie):
             continue
         lead = sure.values[better] - sure.values[worse]
-        told = bool(abs(lead) > sure.reach[place[better], place[worse]])
+        decided = bool(abs(lead) > sure.reach[place[better], place[worse]])
         found["pairs"] += 1
-        found["told apart"] += told
-        found["wrong"] += told and (tie or lead < 0)
+        found["told apart"] += decided
+        found["wrong"] += decided and (tie or lead < 0)
     return found
 
 
@@ -106,7 +106,7 @@ def judged(experiment: Experiment, assessment: Assessment, signs: Signs) -> dict
     by_kind: dict[str, Counter[str]] = {}
     for client, verdict in found.items():
         assert isinstance(client, int)
-        by_kind.setdefault(planted(experiment, client), Counter())[verdict] += 1
+        by_kind.setdefault(true_kind(experiment, client), Counter())[verdict] += 1
     return {
         "setting": experiment.setting,
         "told of labels": bool(signs.sentences()),
@@ -144,7 +144,7 @@ def page(measured: list[dict[str, Any]], settings: dict[str, Any]) -> str:
             total.setdefault(harm if kind == "harm" else kind, Counter()).update(counts)
     names = ("helps", "hurts", "idle", "cannot tell")
     rows = []
-    for group, words in PLANTED.items():
+    for group, words in KINDS.items():
         counts, kind = total[group], group if group in ("honest", "idle") else "harm"
         bad = sum(count for verdict, count in counts.items() if wrong(kind, verdict))  # type: ignore[arg-type]
         rows.append([words, str(counts.total()), *(str(counts[name]) for name in names), f"{bad / counts.total():.1%}"])
@@ -155,14 +155,14 @@ def page(measured: list[dict[str, Any]], settings: dict[str, Any]) -> str:
         found = sum((Counter(one["pairs"]) for one in of), Counter[str]())
         claimed = found["told apart"]
         right = f"{(claimed - found['wrong']) / claimed:.0%}" if claimed else "–"
-        order = [str(found["pairs"]), str(claimed), right] if found["pairs"] else ["no order planted", "–", "–"]
-        told = f"{sum(one['told of labels'] for one in of)} of {len(of)}"
-        by_setting.append([setting, str(len(of)), f"{honest['hurts']} of {honest.total()}", *order, told])
+        order = [str(found["pairs"]), str(claimed), right] if found["pairs"] else ["no true order", "–", "–"]
+        decided = f"{sum(one['told of labels'] for one in of)} of {len(of)}"
+        by_setting.append([setting, str(len(of)), f"{honest['hurts']} of {honest.total()}", *order, decided])
     chosen = "\n    ".join(f"{name}={value!r}" for name, value in settings.items())
     return _TEXT.format(
         runs=len(measured),
         clients=CLIENTS,
-        kinds=_table(["planted", "clients", *names, "wrong"], rows),
+        kinds=_table(["true kind", "clients", *names, "wrong"], rows),
         settings=_table(
             [
                 "setting",
@@ -192,8 +192,8 @@ _TEXT = """# How often verdicts are wrong
 <!-- Written by `python -m benchmarks.verdicts`. Change the words there. -->
 
 {runs} federations learn scikit-learn's digits: {clients} clients, 40 rounds, FedAvg, every setting of the lab, seeds
-60 to 68, which nothing was chosen by. What each client is was planted, so a verdict can be wrong. "Cannot tell" claims
-nothing and is never wrong.
+60 to 68, which were used for nothing else. The true kind of each client is known, so a verdict can be wrong. "Cannot
+tell" claims nothing and is never wrong.
 
 {kinds}
 
@@ -205,12 +205,12 @@ these tables do not do.
 
 ## Order
 
-Two honest clients are told apart when their ranges say so, all pairs at once, at 90 %. Right means in the planted
-order; where equal clients are planted (even, the twins of duplicates), telling them apart is wrong.
+Two honest clients are told apart when their ranges say so, all pairs at once, at 90 %. Right means in the true
+order; where clients are equal (even, the twins of duplicates), telling them apart is wrong.
 
 {settings}
 
-Ranges know the luck of the rounds. Where the method itself ranks against the planted order, they can be confidently
+Ranges know the luck of the rounds. Where the method itself ranks against the true order, they can be confidently
 wrong: see [what it does not say](certainty.md#what-an-interval-means).
 
 ## What is told beside a verdict

@@ -44,7 +44,7 @@ _Ballots = list[list[NDArray[np.float32]]]  # by group and client; empty where a
 
 @dataclass(frozen=True)
 class BankRun:
-    """The agreement of one run's ballots, with what was planted and how the training went."""
+    """The agreement of one run's ballots, with the ground truth and how the training went."""
 
     experiment: Experiment
     agreement: Agreement
@@ -53,7 +53,7 @@ class BankRun:
 
     @property
     def truth(self) -> list[float] | None:
-        """The planted value of each client, the best first; None where nothing is planted."""
+        """The true value of each client, the best first; None where none is known."""
         truth = setting_named(self.experiment.setting).ground_truth(self.experiment.clients)
         return None if truth is None else list(truth)
 

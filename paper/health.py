@@ -6,7 +6,7 @@ from typing import Any
 from fedcoast.analysis.health import LIMIT, Health
 from fedcoast.storage.files import write_json
 from paper.cells import Table
-from paper.run_results import FACTS, Facts, Known, RunResults, Unmoved
+from paper.run_results import RUN_KEY, Facts, Known, RunResults, Unmoved
 
 FILE = "health.json"
 FORMAT = "fedcoast-health"
@@ -40,7 +40,7 @@ def write_health(folder: Path, known: Known) -> None:
     runs: dict[str, dict[str, Any]] = {}
     unknown = 0
     for name in sorted(known):
-        facts = Facts.from_json(known[name][FACTS])
+        facts = Facts.from_json(known[name][RUN_KEY])
         state = health(facts)
         if state.healthy is None or facts.unmoved is None or state.worst is None:
             unknown += 1

@@ -23,7 +23,7 @@ from fedcoast.simulation.worker_pool import one_thread
 from fedcoast.storage import read_about, replay
 from fedcoast.storage.run_folder import ROUNDS, is_run
 from paper.method_specs import MethodSpec, validation_images
-from paper.run_results import FACTS, Facts, RunResult, Unmoved
+from paper.run_results import RUN_KEY, Facts, RunResult, Unmoved
 
 RUN = "run"  # key of an error that concerns the run, not one method
 
@@ -88,7 +88,7 @@ def do(job: Job) -> Outcome:
                 simulate(Federation(job.experiment, dataset=_data(job.experiment.dataset)), job.folder)
             _check(job)
             if job.facts:
-                results[FACTS] = _facts(job).to_json()
+                results[RUN_KEY] = _facts(job).to_json()
             for group in _group_by_pass(job.specs):
                 _assess_group(job, group, results, errors)
     except FedcoastError as error:

@@ -15,7 +15,7 @@ from fedcoast.storage.files import read_json, write_json
 from paper.cell_results import CellResult
 from paper.cells import Cell, Table
 from paper.health import columns, rows
-from paper.run_results import FACTS, Facts, Known, RunResult, RunResults
+from paper.run_results import RUN_KEY, Facts, Known, RunResult, RunResults
 
 FORMAT = "fedcoast-table"
 VERSION = 2
@@ -116,7 +116,7 @@ def results_in_records(folder: Path) -> Known:
                         f"{file} lists another experiment under {name} than that name means; it has been altered"
                     )
                 here, new = known.setdefault(name, {}), _results_of_entry(run, entry, data)
-                new[FACTS] = _with_health(new[FACTS], here.get(FACTS))
+                new[RUN_KEY] = _with_health(new[RUN_KEY], here.get(RUN_KEY))
                 here.update(new)
         except (KeyError, TypeError, AttributeError, IndexError) as error:
             raise _bad_record(file, error) from error
@@ -130,7 +130,7 @@ def _results_of_entry(run: Experiment, entry: dict[str, Any], data: dict[str, An
         ground_truth=entry["planted"],
         unmoved=rows(entry["unmoved"], len(entry["test accuracy"])) if "unmoved" in entry else None,
     )
-    results = {FACTS: facts.to_json()}
+    results = {RUN_KEY: facts.to_json()}
     for key, recorded in entry["answers"].items():
         if _counts_rounds(run) and "credits" not in recorded:
             continue  # a record from before credits were included

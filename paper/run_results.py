@@ -13,7 +13,7 @@ from paper.method_specs import MethodSpec
 
 FORMAT = "fedcoast-answer"
 VERSION = 1
-FACTS = "run"
+RUN_KEY = "run"
 
 # Field names that differ from the keys of the files, whose format is older than the names.
 _KEYS = {"ground_truth": "planted", "rounds_scored": "seen", "provenance": "made"}
@@ -80,7 +80,7 @@ class RunResult:
         return self.credits
 
 
-# By the name of a run, then by the key of a method spec or FACTS.
+# By the name of a run, then by the key of a method spec or RUN_KEY.
 Known = Mapping[str, Mapping[str, dict[str, Any]]]
 
 
@@ -97,7 +97,7 @@ class RunResults:
         self._read: dict[Path, dict[str, Any]] = {}
 
     def facts(self, experiment: Experiment) -> Facts | None:
-        data = self._get(experiment, FACTS)
+        data = self._get(experiment, RUN_KEY)
         return None if data is None else Facts.from_json(data)
 
     def get(self, experiment: Experiment, spec: MethodSpec) -> RunResult | None:
@@ -105,9 +105,9 @@ class RunResults:
         return None if data is None else RunResult.from_json(data)
 
     def keep(self, experiment: Experiment, name: str, result: dict[str, Any]) -> None:
-        """`name` is a method spec's key, or FACTS; facts of another training delete the results of the former one."""
+        """`name` is a method spec's key, or RUN_KEY; facts of another training delete the results of the former one."""
         file = self._file(experiment, name)
-        if name == FACTS and _other_training(self._get(experiment, FACTS), result):
+        if name == RUN_KEY and _other_training(self._get(experiment, RUN_KEY), result):
             shutil.rmtree(file.parent, ignore_errors=True)
             self._read.clear()
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,7 @@ class RunResults:
 
     def _get(self, experiment: Experiment, name: str) -> dict[str, Any] | None:
         here, known = self._here(experiment, name), self._known.get(experiment.name, {})
-        if here is None and not _other_training(self._here(experiment, FACTS), known.get(FACTS)):
+        if here is None and not _other_training(self._here(experiment, RUN_KEY), known.get(RUN_KEY)):
             return known.get(name)
         return here
 

@@ -27,5 +27,5 @@ def test_every_zero_rider_is_idle_and_no_honest_client_ever_is():
     ("kind", "verdict", "expected"),
     [("idle", "helps", True), ("idle", "idle", False), ("honest", "idle", True), ("harm", "cannot tell", False)],
 )
-def test_a_verdict_is_wrong_where_it_claims_what_was_not_planted(kind, verdict, expected):
+def test_a_verdict_is_wrong_where_it_claims_what_is_not_true(kind, verdict, expected):
     assert wrong(kind, verdict) is expected

@@ -1,4 +1,4 @@
-"""Signs of wrong labels and label skew in the uploads: rounds in which they were planted, and rounds without."""
+"""Signs of wrong labels and label skew in the uploads: rounds in which they were simulated, and rounds without."""
 
 import numpy as np
 import pytest

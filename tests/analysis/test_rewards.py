@@ -253,19 +253,19 @@ def test_a_thousand_clients_are_paid_to_the_cent():
     assert all(paid.cents[client] == 0 for client, score in scores.items() if score < 0)
 
 
-def asked(*arguments):
+def run_command(*arguments):
     app = typer.Typer()
     app.command()(rewarding.rewards)
     return CliRunner().invoke(app, list(map(str, arguments)))
 
 
 def test_a_run_is_assessed_and_paid(run):
-    done = asked(run, "--budget", "100", "--json", "--force")
+    done = run_command(run, "--budget", "100", "--json", "--force")
     data = json.loads(done.stdout)
     assert sum(map(Decimal, data["amounts"])) == 100
     assert data["method"] == "coast"
-    assert "amount" in asked(run, "--budget", "100", "--force").stdout
-    assert asked(run, "--csv", "--force").stdout.startswith(
+    assert "amount" in run_command(run, "--budget", "100", "--force").stdout
+    assert run_command(run, "--csv", "--force").stdout.startswith(
         "client,type,score,share,share low,share high,amount,verdict\n"
     )
 
@@ -278,7 +278,7 @@ def test_a_saved_answer_is_paid_like_the_run(run, tmp_path):
     (tmp_path / "answer.json").write_text(answer.to_json(), encoding="utf-8")
     (tmp_path / "answer.csv").write_text(answer.to_csv(), encoding="utf-8")
     options = ("--rule", "rank", "--budget", "0.05", "--csv", "--force")
-    paid = [asked(tmp_path / name, *options).stdout for name in ("answer.json", "answer.csv")]
+    paid = [run_command(tmp_path / name, *options).stdout for name in ("answer.json", "answer.csv")]
     assert paid[0] == paid[1] == forced(answer, rule="rank", budget="0.05").to_csv()
 
 
@@ -295,17 +295,17 @@ def test_the_command_refuses_what_the_function_refuses(run, tmp_path):
         (("--budget", "1.001"), "two decimals"),
         ((), "too uncertain to pay for: no intervals: they need"),
     ):
-        done = asked(run, *options)
+        done = run_command(run, *options)
         assert isinstance(done.exception, BadSetting)
         assert message in str(done.exception)
     (tmp_path / "noise").write_bytes(b"\xff\xfe\x00")
-    assert isinstance(asked(tmp_path / "noise").exception, BadFile)
+    assert isinstance(run_command(tmp_path / "noise").exception, BadFile)
 
 
 def test_too_few_rounds_are_said_in_words(tmp_path):
     with Recorder(tmp_path / "run") as recorder:
         recorder.observe(next(iter(fixture_a.rounds("observer"))))
-    done = asked(tmp_path / "run")
+    done = run_command(tmp_path / "run")
     assert done.exit_code == 4
     assert "Too early to say anything" in done.stdout
 

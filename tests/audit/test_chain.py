@@ -74,19 +74,19 @@ def test_a_run_without_rounds_has_the_head_that_its_first_link_goes_on_from(tmp_
 
 def test_the_head_of_a_run_without_rounds_holds_at_once_and_while_the_run_grows(tmp_path):
     with Recorder(tmp_path / "run") as recorder:
-        kept = recorder.head
-        found = verify(tmp_path / "run", head=kept)
+        noted_head = recorder.head
+        found = verify(tmp_path / "run", head=noted_head)
         assert found.agrees, found.findings
         assert found.confirmed == ("the head that was kept is that of run.json, from before the first round",)
         for fl_round in rounds(2):
             recorder.observe(fl_round)
-    found = verify(tmp_path / "run", head=kept)
+    found = verify(tmp_path / "run", head=noted_head)
     assert found.agrees, found.findings
     assert found.confirmed[0].endswith("from before the first round; 2 rounds were added since")
     Recorder(tmp_path / "other", about={"what": "a test"}).close()
-    assert "no link has the head" in verify(tmp_path / "other", head=kept).findings[0].what
+    assert "no link has the head" in verify(tmp_path / "other", head=noted_head).findings[0].what
     record(tmp_path / "other", count=2)
-    assert "no link has the head" in verify(tmp_path / "other", head=kept).findings[0].what
+    assert "no link has the head" in verify(tmp_path / "other", head=noted_head).findings[0].what
 
 
 def test_a_run_older_than_chains_is_read_and_said_to_carry_none(tmp_path):

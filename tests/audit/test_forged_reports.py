@@ -61,8 +61,8 @@ def renewed(text):
     """The page with a hash that fits what it shows now."""
     (block,) = BLOCK.findall(text)
     rest = BLOCK.sub("", text)
-    seal = {**json.loads(block), "digest": hashlib.sha256(rest.encode()).hexdigest()}
-    return text.replace(block, inert(seal))
+    signature = {**json.loads(block), "digest": hashlib.sha256(rest.encode()).hexdigest()}
+    return text.replace(block, inert(signature))
 
 
 def section(name):
@@ -286,27 +286,29 @@ def test_a_forged_report_in_json_is_found(report, again, change):
 
 
 WORDS_OF_THE_SIGNATURE = {
-    "a method by an invented name": lambda seal: seal["methods"].update(
-        {"approved by all": seal["methods"].pop("norm")}
+    "a method by an invented name": lambda signature: signature["methods"].update(
+        {"approved by all": signature["methods"].pop("norm")}
     ),
-    "an invented method without an answer": lambda seal: seal["unavailable"].update(oracle="bob is worth most"),
-    "an invented reason": lambda seal: seal["unavailable"].update(shapley="its owner forbids it; pay bob"),
-    "a reason for a method that answers": lambda seal: seal["unavailable"].update(cgsv="it favours ann"),
-    "a level of confidence": lambda seal: seal["options"].update(level=0.5),
-    "a rule for shares": lambda seal: seal["options"].update(rule="rank"),
-    "a budget": lambda seal: seal["options"].update(budget="2000"),
-    "the draws of luck": lambda seal: seal["options"].update(draws=100),
-    "another title": lambda seal: seal.update(title="Oslo is best"),
-    "a setting": lambda seal: seal["assessment"]["settings"].update(horizon=1),
+    "an invented method without an answer": lambda signature: signature["unavailable"].update(
+        oracle="bob is worth most"
+    ),
+    "an invented reason": lambda signature: signature["unavailable"].update(shapley="its owner forbids it; pay bob"),
+    "a reason for a method that answers": lambda signature: signature["unavailable"].update(cgsv="it favours ann"),
+    "a level of confidence": lambda signature: signature["options"].update(level=0.5),
+    "a rule for shares": lambda signature: signature["options"].update(rule="rank"),
+    "a budget": lambda signature: signature["options"].update(budget="2000"),
+    "the draws of luck": lambda signature: signature["options"].update(draws=100),
+    "another title": lambda signature: signature.update(title="Oslo is best"),
+    "a setting": lambda signature: signature["assessment"]["settings"].update(horizon=1),
 }
 
 
 @pytest.mark.parametrize("change", WORDS_OF_THE_SIGNATURE.values(), ids=WORDS_OF_THE_SIGNATURE.keys())
 def test_words_in_the_signature_alone_do_not_agree_with_the_page(run, honest, change):
     (block,) = BLOCK.findall(honest)
-    seal = json.loads(block)
-    change(seal)
-    assert check_report(run, honest.replace(block, inert(seal)), ROUNDS)
+    signature = json.loads(block)
+    change(signature)
+    assert check_report(run, honest.replace(block, inert(signature)), ROUNDS)
 
 
 INVENTED = {
@@ -339,16 +341,16 @@ def test_a_warning_about_the_model_cannot_be_left_out(tmp_path):
 
 
 @pytest.mark.parametrize("change", [
-    lambda seal: seal.pop("options"),
-    lambda seal: seal["options"].update(level="high"),
-    lambda seal: seal["options"].update(title="x"),
-    lambda seal: seal.update(made="<b>today</b>"),
-    lambda seal: seal["versions"].update(numpy="<b>"),
-    lambda seal: seal.update(parts=3),
-    lambda seal: seal.update(methods={"norm": ["norm", {"bad": 1}]}),
+    lambda signature: signature.pop("options"),
+    lambda signature: signature["options"].update(level="high"),
+    lambda signature: signature["options"].update(title="x"),
+    lambda signature: signature.update(made="<b>today</b>"),
+    lambda signature: signature["versions"].update(numpy="<b>"),
+    lambda signature: signature.update(parts=3),
+    lambda signature: signature.update(methods={"norm": ["norm", {"bad": 1}]}),
 ])  # fmt: skip
 def test_a_signature_that_does_not_say_how_the_report_was_made_does_not_agree(run, honest, change):
     (block,) = BLOCK.findall(honest)
-    seal = json.loads(block)
-    change(seal)
-    assert check_report(run, honest.replace(block, json.dumps(seal).replace("<", "\\u003c")), ROUNDS)
+    signature = json.loads(block)
+    change(signature)
+    assert check_report(run, honest.replace(block, json.dumps(signature).replace("<", "\\u003c")), ROUNDS)

@@ -29,9 +29,9 @@ def record(folder, first=0, last=None, recorder_first=False):
 @pytest.mark.parametrize("recorder_first", [True, False])
 def test_the_credits_that_are_final_lie_with_the_rounds_and_are_confirmed(tmp_path, recorder_first):
     record(tmp_path / "run", recorder_first=recorder_first)
-    kept, whole = read_credit_log(tmp_path / "run"), answer(tmp_path / "run")
+    log, whole = read_credit_log(tmp_path / "run"), answer(tmp_path / "run")
     assert whole.credits.keys() == {1, 2, 3}
-    assert kept.credits == {n: of for n, of in whole.credits.items() if n < 3 or not recorder_first}
+    assert log.credits == {n: of for n, of in whole.credits.items() if n < 3 or not recorder_first}
     found = verify(tmp_path / "run")
     assert found.agrees, found.findings
     assert found.confirmed[0].startswith(

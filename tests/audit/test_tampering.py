@@ -208,22 +208,22 @@ def test_a_round_whose_link_was_forged_too_is_found_by_the_link_after_it(copy):
 
 
 def test_a_chain_that_was_written_anew_from_there_on_is_found_by_a_head_that_was_kept(copy):
-    kept = verify(copy).head
+    noted_head = verify(copy).head
     path = place(copy, 2) / "round.json"
     path.write_text(path.read_text().replace('"weight": 10.0', '"weight": 90.0'))
     link = relinked(copy, 2)
     for number in range(3, ROUNDS + 1):
         link = relinked(copy, number, previous=link.hash)
     assert verify(copy).agrees, "this is what a chain cannot tell without a head"
-    assert "was written anew" in named(copy, head=kept)["rounds"]
+    assert "was written anew" in named(copy, head=noted_head)["rounds"]
 
 
 def test_a_tail_that_was_cut_off_is_found_by_a_head_that_was_kept(copy):
-    kept = verify(copy).head
+    noted_head = verify(copy).head
     shutil.rmtree(place(copy, 5))
     shutil.rmtree(place(copy, 4))
     assert verify(copy).agrees, "this is what a chain cannot tell without a head"
-    assert "rounds were cut off at the end" in named(copy, head=kept)["rounds"]
+    assert "rounds were cut off at the end" in named(copy, head=noted_head)["rounds"]
 
 
 def test_a_round_that_was_slipped_in_is_named(copy):

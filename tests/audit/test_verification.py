@@ -289,8 +289,8 @@ def test_a_true_report_is_not_blamed_for_a_recording_that_was_changed(run, repor
 
 
 def test_a_head_that_was_kept_earlier_says_what_was_added_since(run, tmp_path):
-    kept = record(tmp_path / "early", count=3)
-    done = fedcoast("verify", run, "--head", kept.upper())
+    early = record(tmp_path / "early", count=3)
+    done = fedcoast("verify", run, "--head", early.upper())
     assert "agrees: the head that was kept is the link of round 3; 2 rounds were added since" in done.stdout
     assert done.exit_code == 0
 

@@ -53,7 +53,7 @@ def served(folder, port, token=""):
         process.stdout.close()
 
 
-def told(page, text, timeout=20_000):
+def wait_for_text(page, text, timeout=20_000):
     from playwright.sync_api import expect
 
     expect(page.locator("#live")).to_contain_text(text, timeout=timeout)
@@ -69,7 +69,7 @@ def grown(visit, folder, address, rounds):
     for fl_round in rounds:
         recorder.observe(fl_round)
     page = visit(address, offline=False)
-    told(page, f"round {rounds[-1].number}")
+    wait_for_text(page, f"round {rounds[-1].number}")
     return drawn(page, "ranking"), recorder
 
 
@@ -93,7 +93,7 @@ def test_the_page_updates_within_a_second_of_a_new_round(visit, tmp_path, port):
         for fl_round in rounds[14:]:
             recorder.observe(fl_round)
             recorded[f"Live: round {fl_round.number}"] = time.time()
-            told(page, f"round {fl_round.number}", timeout=5_000)
+            wait_for_text(page, f"round {fl_round.number}", timeout=5_000)
         recorder.close()
         seen = page.evaluate("window.seen")
         times = [seen[text] / 1000 - when for text, when in recorded.items()]
@@ -106,11 +106,11 @@ def test_the_page_updates_within_a_second_of_a_new_round(visit, tmp_path, port):
 def test_it_begins_before_the_run_does_and_names_are_text(visit, tmp_path, port):
     with served(tmp_path / "run", port) as address:
         page = visit(address, offline=False)
-        told(page, "Waiting (no round yet)")
+        wait_for_text(page, "Waiting (no round yet)")
         with Recorder(tmp_path / "run") as recorder:
             for fl_round in federation(rounds=12, clients=CLIENTS):
                 recorder.observe(fl_round)
-        told(page, "Live: round 12")
+        wait_for_text(page, "Live: round 12")
         assert sorted(ranking(page)) == sorted(CLIENTS)
         assert SCRIPT in drawn(page, "ranking").locator("#figure-ranking .ytick text").all_text_contents()
         assert page.complaints == []
@@ -120,12 +120,12 @@ def test_it_comes_back_when_the_server_was_restarted(visit, tmp_path, port):
     rounds = federation(rounds=10, clients=CLIENTS)
     with served(tmp_path / "run", port) as address:
         page, recorder = grown(visit, tmp_path / "run", address, rounds[:8])
-    told(page, "Connection lost")
+    wait_for_text(page, "Connection lost")
     for fl_round in rounds[8:]:
         recorder.observe(fl_round)
     recorder.close()
     with served(tmp_path / "run", port):
-        told(page, "Live: round 10")
+        wait_for_text(page, "Live: round 10")
         assert page.locator("#live").get_attribute("data-state") == "live"
     assert not [text for text in page.complaints if not re.search("ERR_CONNECTION_REFUSED|ERR_INCOMPLETE", text)]
 
@@ -135,12 +135,12 @@ def test_a_run_that_is_begun_anew_is_shown_anew(visit, tmp_path, port):
         page, recorder = grown(visit, tmp_path / "run", address, federation(rounds=8, clients=CLIENTS))
         recorder.close()
         shutil.rmtree(tmp_path / "run")
-        told(page, "Waiting (round 8)")
+        wait_for_text(page, "Waiting (round 8)")
         assert sorted(ranking(page)) == sorted(CLIENTS)
         with Recorder(tmp_path / "run") as fresh:
             for fl_round in federation(seed=3, rounds=5, clients=("x", "y")):
                 fresh.observe(fl_round)
-        told(page, "Live: round 5")
+        wait_for_text(page, "Live: round 5")
         assert sorted(ranking(page)) == ["x", "y"]
         assert page.complaints == []
 
@@ -156,7 +156,7 @@ def test_what_a_reader_typed_sorted_and_opened_outlives_an_update(visit, tmp_pat
         page.get_by_label("Find a client").click()
         page.keyboard.type("b")
         recorder.observe(rounds[10])
-        told(page, "round 11")
+        wait_for_text(page, "round 11")
         page.keyboard.type("o")
         assert page.get_by_label("Find a client").input_value() == "bo"
         assert page.locator("#ranking-table tbody tr:visible th bdi").all_inner_texts() == ["bob"]
@@ -176,7 +176,7 @@ def test_many_viewers_see_the_same(visit, tmp_path, port):
         recorder.observe(rounds[8])
         recorder.close()
         for page in (first, *others):
-            told(page, "Live: round 9")
+            wait_for_text(page, "Live: round 9")
             assert ranking(page) == ranking(first)
 
 

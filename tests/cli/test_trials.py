@@ -24,7 +24,7 @@ from report_samples import large
 
 
 @pytest.mark.parametrize(
-    ("names", "said"),
+    ("names", "words"),
     [
         (("--dataset", "digit"), ["dataset must be one of", "did you mean digits?"]),
         (("--model", "mpl"), ["model must be one of", "did you mean mlp?"]),
@@ -33,11 +33,11 @@ from report_samples import large
         (("--dataset", "digits"), ["tiny-resnet needs images of at least 11 × 11", "use another model: mlp, deep-mlp"]),
     ],
 )
-def test_wrong_names_of_the_lab_are_refused_at_once_with_the_nearest(tmp_path, names, said):
+def test_wrong_names_of_the_lab_are_refused_at_once_with_the_nearest(tmp_path, names, words):
     """Trial 1.15: digits failed on the default model without naming mlp; names were refused one by one."""
     done = fedcoast("simulate", *names, "--out", tmp_path)
     assert done.code == 3
-    assert all(part in done.stderr for part in said), done.stderr
+    assert all(part in done.stderr for part in words), done.stderr
     assert not list(tmp_path.iterdir())
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import fixture_a
 from fedcoast import CoAst
-from fedcoast.kernels.ballots import ballot, kept, signs
+from fedcoast.kernels.ballots import ballot, num_kept, signs
 from fedcoast.kernels.movement import agreement, movement, votes
 from fixture_a import CLIENTS, LAYERS, as_vector, own
 
@@ -121,7 +121,7 @@ def test_a_share_too_small_for_one_entry_keeps_one_by_default():
     cast = [ballot(first.local["c1"][name] - first.start[name], 0.10).tolist() for name in LAYERS]
     assert cast == [[1, 0, 0, 0], [1, 0]]
     assert int(4 * 0.10) == int(2 * 0.10) == 0
-    assert kept(4, 0.10) == kept(2, 0.10) == 1
+    assert num_kept(4, 0.10) == num_kept(2, 0.10) == 1
 
 
 @pytest.mark.parametrize(("mode", "expected"), [("inloop", (1, 0, -3)), ("observer", (-2, 0, -4))])
@@ -134,6 +134,6 @@ def test_algorithm_one_read_literally_with_zero_for_every_pruned_entry(mode, exp
         for client in CLIENTS:
             for name in LAYERS:
                 cast = ballot(here.local[client][name] - here.start[name], 0.5)
-                claim = signs(here.start[name] + 0.02 * cast) * np.abs(cast)
-                totals[client] += agreement(claim, movement([fl_round.end[name] for fl_round in window], ulps=4))
+                signal = signs(here.start[name] + 0.02 * cast) * np.abs(cast)
+                totals[client] += agreement(signal, movement([fl_round.end[name] for fl_round in window], ulps=4))
     assert tuple(totals.values()) == expected

@@ -237,15 +237,15 @@ def test_a_client_that_changes_nothing(denominator, expected):
 
 # Fixture F: what coalitions gain in three rounds, of rank one, and who was heard in which.
 GAINS = np.outer([1.0, 0.6, 0.3], [0.0, 0.30, 0.20, 0.45, 0.10, 0.36, 0.27, 0.50])
-HEARD = [(0, 1, 2), (0, 1), (1, 2)]
+PRESENT = [(0, 1, 2), (0, 1), (1, 2)]
 OBSERVED = [[1, 1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0, 0, 0], [1, 0, 1, 0, 1, 0, 1, 0]]  # columns by bits
 
 
 def partial_rounds():
     """Rounds in which each client's update marks an entry of its own, so that a model tells its coalition."""
-    for number, heard in enumerate(HEARD):
+    for number, present in enumerate(PRESENT):
         start = np.array([0.0, 0.0, 0.0, float(number)])
-        local = {f"c{i + 1}": {"w": start + np.eye(4)[i]} for i in heard}
+        local = {f"c{i + 1}": {"w": start + np.eye(4)[i]} for i in present}
         yield Round(number + 1, start={"w": start}, local=local, end={"w": start})
 
 
@@ -255,7 +255,7 @@ def gain(model):
 
 def test_completion_finds_the_matrix_of_rank_one():
     mask = np.array(OBSERVED, dtype=bool)
-    assert [[all(player in heard for player in members(c)) for c in range(8)] for heard in HEARD] == mask.tolist()
+    assert [[all(player in present for player in members(c)) for c in range(8)] for present in PRESENT] == mask.tolist()
     completed = complete(np.where(mask, GAINS, np.nan)[:, 1:], rank=1, ridge=1e-6)
     assert np.abs(completed - GAINS[:, 1:]).max() < 3e-6
     np.testing.assert_allclose(sum(map(shapley, GAINS)), [0.497167, 0.316667, 0.136167], rtol=0, atol=5e-7)
@@ -264,8 +264,8 @@ def test_completion_finds_the_matrix_of_rank_one():
 def test_values_under_partial_participation():
     completed = assess(ComFedSV(gain, rank=1, ridge=1e-6), partial_rounds())
     np.testing.assert_allclose(scores(completed), [0.4971660586, 0.316666607, 0.1361645773], rtol=0, atol=3e-6)
-    heard = assess(FedSV(gain), partial_rounds())
-    np.testing.assert_allclose(scores(heard), [0.4266666667, 0.3271666667, 0.0971666667], **CLOSE)
+    present = assess(FedSV(gain), partial_rounds())
+    np.testing.assert_allclose(scores(present), [0.4266666667, 0.3271666667, 0.0971666667], **CLOSE)
 
 
 X = [

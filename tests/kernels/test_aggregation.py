@@ -102,10 +102,10 @@ def test_a_sparse_upload_has_the_raw_values_where_the_ballot_votes_and_the_start
 def test_the_sparse_mean_moves_by_the_mean_of_the_kept_raw_updates():
     rng = np.random.default_rng(3)
     start, tensors = rng.normal(size=30), [rng.normal(size=30) for _ in range(5)]
-    kept = [(tensor - start) * (ballot(tensor - start, 0.1) != 0) for tensor in tensors]
+    updates = [(tensor - start) * (ballot(tensor - start, 0.1) != 0) for tensor in tensors]
     merged = sparse_mean(start, tensors, 0.1)
-    np.testing.assert_allclose(merged - start, np.mean(kept, axis=0), atol=1e-15)
-    nobody = np.all([one == 0 for one in kept], axis=0)
+    np.testing.assert_allclose(merged - start, np.mean(updates, axis=0), atol=1e-15)
+    nobody = np.all([one == 0 for one in updates], axis=0)
     assert nobody.any()
     np.testing.assert_array_equal(merged[nobody], start[nobody])
 

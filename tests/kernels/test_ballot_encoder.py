@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedcoast.errors import BadSetting
-from fedcoast.kernels import ballot_encoder as intake
-from fedcoast.kernels import compiling
+from fedcoast.kernels import ballot_encoder, compiling
 from fedcoast.kernels.ballot_encoder import BallotEncoder
-from fedcoast.kernels.ballots import ballot, kept
+from fedcoast.kernels.ballots import ballot, num_kept
 from fedcoast.kernels.bit_planes import PlaneLayout, to_signs
 from fedcoast.kernels.threads import ThreadPool, threads_for
 
@@ -32,13 +31,13 @@ def two_threads():
 @pytest.fixture
 def _everything_is_shared(monkeypatch):
     """Threads and machine code for the smallest layers too."""
-    monkeypatch.setattr(intake, "WORTHWHILE", 1)
-    monkeypatch.setattr(intake, "SHARED", 100)
+    monkeypatch.setattr(ballot_encoder, "WORTHWHILE", 1)
+    monkeypatch.setattr(ballot_encoder, "SHARED", 100)
 
 
 def cast(start, local, keep, compiled, pool):
     plane_layout = PlaneLayout(tuple(layer.size for layer in start))
-    planes = BallotEncoder(plane_layout, [kept(size, keep) for size in plane_layout.sizes], compiled).cast(
+    planes = BallotEncoder(plane_layout, [num_kept(size, keep) for size in plane_layout.sizes], compiled).cast(
         start, local, pool
     )
     return [

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from fedcoast.kernels.ballots import ballot, kept, pack, signs, unpack
+from fedcoast.kernels.ballots import ballot, num_kept, pack, signs, unpack
 
 DTYPES = [np.float16, np.float32, np.float64]
 
@@ -57,9 +57,9 @@ def test_a_scalar_votes():
 
 
 def test_at_least_one_entry_and_never_more_than_there_are_may_vote():
-    assert [kept(size, 0.1) for size in (0, 1, 9, 10, 19, 20, 1000)] == [0, 1, 1, 1, 1, 2, 100]
-    assert [kept(size, 1.0) for size in (0, 1, 7)] == [0, 1, 7]
-    assert kept(10, 1e-9) == 1
+    assert [num_kept(size, 0.1) for size in (0, 1, 9, 10, 19, 20, 1000)] == [0, 1, 1, 1, 1, 2, 100]
+    assert [num_kept(size, 1.0) for size in (0, 1, 7)] == [0, 1, 7]
+    assert num_kept(10, 1e-9) == 1
 
 
 def test_signs_of_every_float_type_are_flat_integers():

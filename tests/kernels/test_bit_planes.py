@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcoast.kernels import movement as drift
+from fedcoast.kernels import movement as movement_module
 from fedcoast.kernels.ballots import signs
 from fedcoast.kernels.bit_planes import SPAN, PlaneLayout, agreements, signs_of, sizes, to_planes, to_signs
 from fedcoast.kernels.compiling import kernels
-from fedcoast.kernels.movement import agreement, movement, movement_planes, vote_drift, votes
+from fedcoast.kernels.movement import agreement, movement, movement_planes, vote_direction, votes
 from fedcoast.kernels.threads import ThreadPool
 from fedcoast.kernels.vote_counts import count, majority_sign, tally
 from strategies import seeds, steady
@@ -47,20 +47,20 @@ def test_planes_take_two_bits_an_entry_and_at_most_two_words_a_layer_more():
 @given(seeds, schemas)
 def test_agreement_on_planes_is_agreement(seed, schema):
     rng, plane_layout = np.random.default_rng(seed), PlaneLayout(tuple(schema))
-    claim, way, base = (drawn(rng, schema) for _ in range(3))
-    row = agreements(seated(claim), seated(way), plane_layout)
-    assert row.tolist() == [agreement(one, other) for one, other in zip(claim, way, strict=True)]
-    assert sizes(seated(claim), plane_layout).tolist() == [np.count_nonzero(one) for one in claim]
-    apart = [int(np.abs(one - other).sum()) for one, other in zip(claim, base, strict=True)]
-    assert sizes(seated(claim), plane_layout, seated(base)).tolist() == apart
+    signal, way, base = (drawn(rng, schema) for _ in range(3))
+    row = agreements(seated(signal), seated(way), plane_layout)
+    assert row.tolist() == [agreement(one, other) for one, other in zip(signal, way, strict=True)]
+    assert sizes(seated(signal), plane_layout).tolist() == [np.count_nonzero(one) for one in signal]
+    apart = [int(np.abs(one - other).sum()) for one, other in zip(signal, base, strict=True)]
+    assert sizes(seated(signal), plane_layout, seated(base)).tolist() == apart
 
 
 def test_layers_across_the_borders_of_what_is_counted_at_once_are_counted_once():
     rng, schema = np.random.default_rng(0), (64 * SPAN - 5, 3, 64 * SPAN * 2 + 1, 64)
-    claim, way = drawn(rng, schema), drawn(rng, schema)
-    row = agreements(seated(claim), seated(way), PlaneLayout(schema))
-    assert row.tolist() == [agreement(one, other) for one, other in zip(claim, way, strict=True)]
-    assert sizes(seated(claim), PlaneLayout(schema)).tolist() == [np.count_nonzero(one) for one in claim]
+    signal, way = drawn(rng, schema), drawn(rng, schema)
+    row = agreements(seated(signal), seated(way), PlaneLayout(schema))
+    assert row.tolist() == [agreement(one, other) for one, other in zip(signal, way, strict=True)]
+    assert sizes(seated(signal), PlaneLayout(schema)).tolist() == [np.count_nonzero(one) for one in signal]
 
 
 @steady
@@ -80,17 +80,17 @@ def test_the_sign_of_a_sum_needs_no_sum(seed, schema, dtype, shift):
 @steady
 @given(seeds, BORDERS, st.lists(st.integers(1, 20), min_size=1, max_size=3))
 def test_votes_counted_in_planes_are_the_votes(seed, size, clients):
-    rng, tallies, sums = np.random.default_rng(seed), [], []
+    rng, counts, sums = np.random.default_rng(seed), [], []
     for number in clients:
         ballots = [*drawn(rng, [size] * number)]
-        tallies.append(tally(-(-size // 64), number))
+        counts.append(tally(-(-size // 64), number))
         for ballot in ballots:
-            count(tallies[-1], to_planes(ballot))
+            count(counts[-1], to_planes(ballot))
         sums.append(votes(ballots))
-        place, bits = np.arange(size), np.unpackbits(tallies[-1].view(np.uint8), axis=-1, bitorder="little")
+        place, bits = np.arange(size), np.unpackbits(counts[-1].view(np.uint8), axis=-1, bitorder="little")
         up, down = (bits[..., place].astype(int) * 2 ** np.arange(bits.shape[1])[:, None]).sum(axis=1)
         assert (up - down).tolist() == sums[-1].tolist()
-    assert to_signs(majority_sign(tallies), size).tolist() == vote_drift(sums).tolist()
+    assert to_signs(majority_sign(counts), size).tolist() == vote_direction(sums).tolist()
 
 
 def test_everyone_voting_alike_overflows_nothing():
@@ -106,8 +106,8 @@ def test_everyone_voting_alike_overflows_nothing():
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("ulps", [0, 4, 1e300])
 def test_movement_in_pieces_is_movement(monkeypatch, compiled, threads, ulps):
-    monkeypatch.setattr(drift, "_PIECE", 128)
-    monkeypatch.setattr(drift, "WORTHWHILE", 1 if compiled else 10**9)
+    monkeypatch.setattr(movement_module, "_PIECE", 128)
+    monkeypatch.setattr(movement_module, "WORTHWHILE", 1 if compiled else 10**9)
     assert not compiled or kernels("float32", wait=True)
     rng, schema = np.random.default_rng(1), (1, 64, 130, 500)
     models = [[rng.normal(size=size).astype(np.float32) for size in schema[:2]] for _ in range(3)]

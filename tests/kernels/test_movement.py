@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fedcoast.kernels.movement import agreement, movement, vote_drift, votes
+from fedcoast.kernels.movement import agreement, movement, vote_direction, votes
 
 
 def test_votes_are_the_sum_of_the_ballots_and_the_ballots_stay_as_they_were():
@@ -18,17 +18,17 @@ def test_votes_of_more_clients_than_a_byte_can_count_do_not_wrap_around():
     assert votes([np.ones(1, np.int8)] * 1000).tolist() == [1000]
 
 
-def test_vote_drift_is_the_sign_of_the_sum_over_the_window():
+def test_vote_direction_is_the_sign_of_the_sum_over_the_window():
     rng = np.random.default_rng(1)
     window = [rng.integers(-5, 6, size=40).astype(np.int32) for _ in range(3)]
     expected = [int(np.sign(sum(int(v[h]) for v in window))) for h in range(40)]
     assert 0 in expected
-    assert vote_drift(window).tolist() == expected
+    assert vote_direction(window).tolist() == expected
 
 
-def test_vote_drift_of_sums_beyond_32_bits_keeps_its_sign():
+def test_vote_direction_of_sums_beyond_32_bits_keeps_its_sign():
     most = np.array([np.iinfo(np.int32).max], np.int32)
-    assert vote_drift([most, most]).tolist() == [1]
+    assert vote_direction([most, most]).tolist() == [1]
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -132,16 +132,16 @@ def test_an_average_in_double_precision_leaves_float32_where_it_was():
 
 def test_agreement_counts_agreeing_entries_less_opposing_ones():
     rng = np.random.default_rng(4)
-    claim, drift = (rng.integers(-1, 2, size=500).astype(np.int8) for _ in range(2))
-    pairs = list(zip(claim.tolist(), drift.tolist(), strict=True))
+    signal, way = (rng.integers(-1, 2, size=500).astype(np.int8) for _ in range(2))
+    pairs = list(zip(signal.tolist(), way.tolist(), strict=True))
     agreeing = sum(a == b != 0 for a, b in pairs)
     opposing = sum(a == -b != 0 for a, b in pairs)
     assert agreeing > 0
     assert opposing > 0
-    assert agreement(claim, drift) == agreeing - opposing
-    assert type(agreement(claim, drift)) is int
+    assert agreement(signal, way) == agreeing - opposing
+    assert type(agreement(signal, way)) is int
 
 
 def test_agreement_over_more_entries_than_a_byte_can_count_is_exact():
-    claim = np.full(100_000, 2, np.int8)
-    assert agreement(claim, np.full(100_000, -1, np.int8)) == -200_000
+    signal = np.full(100_000, 2, np.int8)
+    assert agreement(signal, np.full(100_000, -1, np.int8)) == -200_000

@@ -121,9 +121,9 @@ def test_nobodys_coalition_is_the_start_and_nothing_given_is_changed():
             for name, array in model.items():
                 np.testing.assert_array_equal(array, start[name])
                 assert array is not start[name]
-    for model, kept in zip((start, *local), before, strict=True):
+    for model, copy in zip((start, *local), before, strict=True):
         for name, array in model.items():
-            np.testing.assert_array_equal(array, kept[name])
+            np.testing.assert_array_equal(array, copy[name])
 
 
 def test_who_changes_nothing_changes_no_bit_under_the_fixed_denominator():

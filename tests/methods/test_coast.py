@@ -145,7 +145,7 @@ def test_a_free_rider_never_ranks_first():
                 assert assessment.ranking[0] != "idle"
 
 
-def test_clients_of_planted_worth_are_ranked_by_it():
+def test_clients_of_known_worth_are_ranked_by_it():
     rounds = federation(seed=10, rounds=30, clients=(0, 1, 2, 3, 4), layers={"w": (30, 30)})
     assessment = show(CoAst.votes(), rounds)
     assert assessment.ranking == (0, 1, 2, 3, 4)
@@ -431,11 +431,11 @@ def test_a_round_that_says_who_was_left_out_is_believed():
 
 
 def test_nothing_held_is_the_callers_memory():
-    for drift in ("movement", "votes"):
+    for source in ("movement", "votes"):
         for target in ("ballot", "parameters"):
             rounds = list(walk([UP] * 3, [{"a": UP}] * 3))
-            assessor = CoAst.votes(keep=1, horizon=1, reference=drift, signal=target)
-            reference = show(CoAst.votes(keep=1, horizon=1, reference=drift, signal=target), rounds)
+            assessor = CoAst.votes(keep=1, horizon=1, reference=source, signal=target)
+            reference = show(CoAst.votes(keep=1, horizon=1, reference=source, signal=target), rounds)
             for fl_round in rounds:
                 fresh = Round(fl_round.number, {"w": fl_round.start["w"].copy()},
                               {"a": {"w": fl_round.local["a"]["w"].copy()}},

@@ -30,9 +30,9 @@ def test_a_client_that_misses_rounds_scores_as_if_it_had_not():
     away = {3: "a", 4: "b", 6: "ac"}
     whole = show(ComFedSV(total, rank=1, ridge=1e-9), growing()).scores
     partial = show(ComFedSV(total, rank=1, ridge=1e-9), growing(away=lambda number: away.get(number, ()))).scores
-    heard = show(FedSV(total), growing(away=lambda number: away.get(number, ()))).scores
+    by_round = show(FedSV(total), growing(away=lambda number: away.get(number, ()))).scores
     assert partial == pytest.approx(whole, rel=1e-3)
-    assert any(abs(heard[client] - whole[client]) > 0.05 * abs(whole[client]) for client in whole)
+    assert any(abs(by_round[client] - whole[client]) > 0.05 * abs(whole[client]) for client in whole)
 
 
 def test_with_everybody_present_and_full_rank_it_is_fedsv():

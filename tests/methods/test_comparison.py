@@ -98,7 +98,7 @@ def test_agreement_is_symmetric_and_undefined_beside_a_constant():
         assert all(math.isnan(value) for value in table["constant"].values())
 
 
-def test_the_planted_truth_is_found_or_not():
+def test_the_known_truth_is_found_or_not():
     comparison = compare(federation(), {"cosine": Cosine(), "norm": Norm()}, truth=TRUTH)
     assert comparison.spearman() == {"cosine": -0.5, "norm": -1}  # the noisiest takes the largest steps
     assert compare(federation(), {"cosine": Cosine()}).spearman() == {}
@@ -174,7 +174,7 @@ def test_csv_has_a_row_for_each_method_and_client():
 def test_it_prints_scores_agreement_and_cost():
     comparison = compare(federation(), {"coast": CoAst(), "cosine": Cosine(), "falling": Falling()}, TRUTH)
     text = str(comparison)
-    for word in ("scores", "agreement of the methods", "cost", "planted order", "coast", "cid", "(1)", "-.50"):
+    for word in ("scores", "agreement of the methods", "cost", "true order", "coast", "cid", "(1)", "-.50"):
         assert word in text
     assert "no answer from falling: round 3: IndexError" in text
     assert str(Comparison({}, errors={"x": "why\x1b[2J"})) == "no answer from x: why\\x1b[2J"

@@ -16,9 +16,9 @@ def by_movement(**settings):
 def moving(way, uploads):
     """A federation of one tensor whose entries move as `way` says, round by round; clients claim `uploads`."""
     rounds, start = [], np.zeros(len(way[0]), np.float32)
-    for number, (step, claims) in enumerate(zip(way, uploads, strict=True), start=1):
+    for number, (step, updates) in enumerate(zip(way, uploads, strict=True), start=1):
         end = start + np.float32(step)
-        local = {client: {"w": start + np.float32(claim)} for client, claim in claims.items()}
+        local = {client: {"w": start + np.float32(update)} for client, update in updates.items()}
         rounds.append(Round(number, start={"w": start}, local=local, end={"w": end}))
         start = end
     return rounds

@@ -24,9 +24,9 @@ def test_the_bank_tells_the_scores_of_coast(tmp_path, candidate):
     for fl_round in replay(tmp_path / EXPERIMENT.name):
         assessor.observe(fl_round)
     answer = assessor.assessment().scores
-    told = scores(extract(tmp_path / EXPERIMENT.name), candidate)
-    scale = max(map(abs, told)) / max(map(abs, answer.values()))  # the bank has no votes to divide by
-    assert [answer[client] * scale for client in range(5)] == pytest.approx(told)
+    computed = scores(extract(tmp_path / EXPERIMENT.name), candidate)
+    scale = max(map(abs, computed)) / max(map(abs, answer.values()))  # the bank has no votes to divide by
+    assert [answer[client] * scale for client in range(5)] == pytest.approx(computed)
 
 
 def test_every_run_of_the_committed_bank_can_be_scored():

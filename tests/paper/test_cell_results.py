@@ -8,7 +8,7 @@ from paper.cell_results import CellResult, average, comparable_scores, fill, pub
 from paper.cells import Cell, Table
 from paper.method_specs import plain
 from paper.pages import cell_text, grids, headline, page
-from paper.run_results import FACTS, Facts, RunResult, RunResults
+from paper.run_results import RUN_KEY, Facts, RunResult, RunResults
 
 RUN = Experiment(clients=3)
 MADE = {"machine": "a machine", "python": "3", "commit": "abc", "versions": {}, "when": "now"}
@@ -25,7 +25,7 @@ def run_result(scores, credits=None, seen=None):
 
 
 def keep(run_results, run, spec, scores):
-    run_results.keep(run, FACTS, Facts("Digits", [0.1, 0.2], [3.0, 2.0, 1.0]).to_json())
+    run_results.keep(run, RUN_KEY, Facts("Digits", [0.1, 0.2], [3.0, 2.0, 1.0]).to_json())
     run_results.keep(run, spec.key(run), run_result(scores).to_json())
 
 
@@ -51,7 +51,7 @@ def test_what_was_not_run_says_so_and_nothing_else(tmp_path):
 
 
 def test_a_run_without_the_answer_is_not_run(tmp_path):
-    RunResults(tmp_path).keep(RUN, FACTS, Facts("Digits", [0.1], [3.0, 2.0, 1.0]).to_json())
+    RunResults(tmp_path).keep(RUN, RUN_KEY, Facts("Digits", [0.1], [3.0, 2.0, 1.0]).to_json())
     (found,) = fill(Table("table1", "T", (cell(),), (0,)), RunResults(tmp_path))
     assert found.values == {}
 
@@ -78,7 +78,7 @@ def test_accuracy_is_taken_after_the_round_it_is_asked_for(tmp_path):
     assert found.values == {0: 0.2}
 
 
-def test_where_nothing_is_planted_the_reference_is_the_truth(tmp_path):
+def test_where_no_truth_is_known_the_reference_is_the_truth(tmp_path):
     run_results = RunResults(tmp_path)
     keep(run_results, RUN, plain("cosine"), [1.0, 2.0, 3.0])
     run_results.keep(RUN, plain("norm").key(RUN), run_result([10.0, 20.0, 30.0]).to_json())

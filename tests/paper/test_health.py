@@ -16,7 +16,7 @@ from paper.method_specs import plain
 from paper.pages import page
 from paper.records import results_in_records
 from paper.reproduction import Places, write
-from paper.run_results import FACTS, Facts, RunResults
+from paper.run_results import RUN_KEY, Facts, RunResults
 
 RESULTS = Path(__file__).parents[2] / "results"
 RUN = Experiment(**{**SMALL, "rounds": 2})
@@ -31,7 +31,7 @@ def name(seed):
 def keep(folder, *unmoved):
     run_results = RunResults(folder / "answers")
     for seed, shares in enumerate(unmoved):
-        run_results.keep(replace(RUN, seed=seed), FACTS, Facts("Digits", [0.1, seed], [1.0], shares).to_json())
+        run_results.keep(replace(RUN, seed=seed), RUN_KEY, Facts("Digits", [0.1, seed], [1.0], shares).to_json())
     return Places(folder / "no runs", folder)
 
 
@@ -92,10 +92,10 @@ def test_an_older_table_with_the_same_run_does_not_make_its_health_unknown(tmp_p
     data = json.loads((tmp_path / "z.json").read_text())
     del data["runs"][name(0)]["unmoved"]
     (tmp_path / "z.json").write_text(json.dumps(data))
-    assert results_in_records(tmp_path)[name(0)][FACTS]["unmoved"] == ILL
+    assert results_in_records(tmp_path)[name(0)][RUN_KEY]["unmoved"] == ILL
     data["runs"][name(0)]["test accuracy"] = [0.9, 0.9]
     (tmp_path / "z.json").write_text(json.dumps(data))
-    assert results_in_records(tmp_path)[name(0)][FACTS]["unmoved"] is None
+    assert results_in_records(tmp_path)[name(0)][RUN_KEY]["unmoved"] is None
 
 
 def test_answers_of_before_are_read_and_their_health_is_unknown(tmp_path):
@@ -107,7 +107,7 @@ def test_answers_of_before_are_read_and_their_health_is_unknown(tmp_path):
     (tmp_path / "table4.json").write_text(json.dumps(data))
     known = results_in_records(tmp_path)
     assert len(known) == len(data["runs"]) > 0
-    assert all(Facts.from_json(entry[FACTS]).unmoved is None for entry in known.values())
+    assert all(Facts.from_json(entry[RUN_KEY]).unmoved is None for entry in known.values())
 
 
 def test_rounds_that_do_not_tell_stay_unknown_in_a_record():
@@ -124,4 +124,4 @@ def test_a_run_of_the_lab_comes_with_its_health(reproduced, tmp_path):
     shutil.copytree(reproduced.runs / cell.experiment.name, tmp_path / cell.experiment.name)
     of_before(tmp_path / cell.experiment.name)
     outcome = do(Job(cell.experiment, tmp_path, (), facts=True))
-    assert outcome.results[FACTS] == facts.to_json()
+    assert outcome.results[RUN_KEY] == facts.to_json()

@@ -10,7 +10,7 @@ from little_tables import SMALL, little_table, reproduce
 from paper.cells import Cell, Table
 from paper.method_specs import coast
 from paper.reproduction import Places, missing, write
-from paper.run_results import FACTS
+from paper.run_results import RUN_KEY
 
 
 def written(table, places):
@@ -122,9 +122,9 @@ def test_facts_of_another_training_put_an_end_to_the_answers_of_the_former(repro
     run = next(little_table().runs(cell))
     run_results = places.run_results
     facts = run_results.facts(run).to_json()
-    run_results.keep(run, FACTS, facts)
+    run_results.keep(run, RUN_KEY, facts)
     assert run_results.get(run, cell.spec) is not None
-    run_results.keep(run, FACTS, {**facts, "accuracy": [value / 2 for value in facts["accuracy"]]})
+    run_results.keep(run, RUN_KEY, {**facts, "accuracy": [value / 2 for value in facts["accuracy"]]})
     assert run_results.get(run, cell.spec) is None
     assert places.run_results.get(run, cell.spec) is None
 

@@ -11,7 +11,7 @@ from paper.__main__ import app
 from paper.jobs import RUN, do, recorded
 from paper.pages import refresh
 from paper.reproduction import Places, missing, write
-from paper.run_results import FACTS
+from paper.run_results import RUN_KEY
 
 TIMES = ("seconds", "made")
 
@@ -114,7 +114,7 @@ def test_a_run_under_a_wrong_name_is_refused(reproduced, tmp_path):
 
 def test_an_altered_answer_is_refused_by_name(reproduced, tmp_path):
     places = copied(reproduced, tmp_path)
-    file = next((places.results / "answers").rglob(f"{FACTS}.json"))
+    file = next((places.results / "answers").rglob(f"{RUN_KEY}.json"))
     file.write_text("{}", encoding="utf-8")
     with pytest.raises(BadFile, match="delete it to compute it again"):
         missing([little_table()], places, False)

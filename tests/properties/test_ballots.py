@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from fedcoast.kernels.ballots import ballot, kept, pack, unpack
-from fedcoast.kernels.movement import agreement, movement, vote_drift, votes
+from fedcoast.kernels.ballots import ballot, num_kept, pack, unpack
+from fedcoast.kernels.movement import agreement, movement, vote_direction, votes
 from strategies import keeps, steady
 
 # Multiples of 1/1024 below 2^11: powers of two scale them without rounding.
@@ -23,7 +23,7 @@ signs = arrays.arrays(np.int8, st.integers(1, 60), elements=st.integers(-1, 1))
 def test_a_ballot_has_one_vote_for_each_place_while_non_zeros_last(update, keep):
     cast = ballot(update, keep)
     assert set(cast.tolist()) <= {-1, 0, 1}
-    assert np.count_nonzero(cast) == min(kept(update.size, keep), np.count_nonzero(update))
+    assert np.count_nonzero(cast) == min(num_kept(update.size, keep), np.count_nonzero(update))
 
 
 @steady
@@ -62,11 +62,11 @@ def test_packing_loses_nothing(cast):
 @steady
 @given(st.lists(st.tuples(signs, st.integers(0, 2**32 - 1)), min_size=1, max_size=4))
 def test_agreement_adds_up_over_layers_and_is_bounded_by_the_size_of_the_claim(layers):
-    drifts = [np.random.default_rng(seed).integers(-1, 2, size=claim.size).astype(np.int8) for claim, seed in layers]
-    claims = [claim for claim, _ in layers]
-    parts = [agreement(claim, drift) for claim, drift in zip(claims, drifts, strict=True)]
-    assert agreement(np.concatenate(claims), np.concatenate(drifts)) == sum(parts)
-    assert abs(sum(parts)) <= sum(int(np.abs(claim).sum()) for claim in claims)
+    ways = [np.random.default_rng(seed).integers(-1, 2, size=signal.size).astype(np.int8) for signal, seed in layers]
+    signals = [signal for signal, _ in layers]
+    parts = [agreement(signal, way) for signal, way in zip(signals, ways, strict=True)]
+    assert agreement(np.concatenate(signals), np.concatenate(ways)) == sum(parts)
+    assert abs(sum(parts)) <= sum(int(np.abs(signal).sum()) for signal in signals)
 
 
 @steady
@@ -75,7 +75,7 @@ def test_votes_do_not_depend_on_the_order_of_the_ballots(update, clients, random
     ballots = [ballot(np.roll(update, shift), 0.3) for shift in range(clients)]
     shuffled = random.sample(ballots, clients)
     assert votes(ballots).tolist() == votes(shuffled).tolist()
-    assert vote_drift([votes(ballots)] * 3).tolist() == np.sign(votes(ballots)).tolist()
+    assert vote_direction([votes(ballots)] * 3).tolist() == np.sign(votes(ballots)).tolist()
 
 
 @steady

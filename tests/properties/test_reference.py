@@ -34,15 +34,15 @@ def examined(start, local, settings):
     if settings["signal"] == "update":
         return [sign(u) for u in update], ballot
     if settings["signal"] == "parameters" or raw:
-        claim = [sign(after) for after in local]
+        signal = [sign(after) for after in local]
     else:
         voting = [abs(float(update[h])) for h in best if update[h] != 0]
         step = (math.fsum(voting) / len(voting) if voting else 0.0) if settings["step"] == "avg" else settings["step"]
         step = type(start[0])(step)
-        claim = [sign(before + step * b) for before, b in zip(start, ballot, strict=True)]
+        signal = [sign(before + step * b) for before, b in zip(start, ballot, strict=True)]
     if settings["baseline"] == "idle":
-        claim = [c - sign(before) for c, before in zip(claim, start, strict=True)]
-    return claim, ballot
+        signal = [c - sign(before) for c, before in zip(signal, start, strict=True)]
+    return signal, ballot
 
 
 def moved(window, ulps):
@@ -88,9 +88,9 @@ def expected(rounds, settings):
             if past and t >= horizon:
                 behind = drift_of(layer, models[t - horizon : t + 1], rounds[t - horizon : t], settings)
             for client, model in here.local.items():
-                claim, _ = examined(single(here.start[layer]), single(model[layer]), settings)
+                signal, _ = examined(single(here.start[layer]), single(model[layer]), settings)
                 credits[here.number][client] += sum(
-                    c * (a - past * b) for c, a, b in zip(claim, ahead, behind, strict=True)
+                    c * (a - past * b) for c, a, b in zip(signal, ahead, behind, strict=True)
                 )
     return credits
 

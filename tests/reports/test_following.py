@@ -128,10 +128,10 @@ def test_what_the_run_says_of_itself_is_in_the_report(tmp_path):
     follower.catch_up()
     report = follower.report()
     assert report.facts["dataset"] == "toy"
-    assert sorted(summary.planted for summary in report.summaries) == [1, 2, 3]
+    assert sorted(summary.true_rank for summary in report.summaries) == [1, 2, 3]
 
 
-def test_a_planted_order_that_is_none_is_told(tmp_path):
+def test_a_true_order_that_is_none_is_told(tmp_path):
     record(tmp_path / "run", federation(rounds=3), planted=[{"client": "ann"}])
     follower = RunFollower(tmp_path / "run")
     follower.catch_up()

@@ -63,7 +63,7 @@ def eventually(condition):
     assert condition()
 
 
-def seen(port):
+def live_data(port):
     return json.loads(get(port, "/view")[1])
 
 
@@ -71,7 +71,7 @@ def test_the_page_its_state_and_its_library_are_served_and_sealed(tmp_path):
     with Recorder(tmp_path / "run") as recorder, served(tmp_path / "run") as port:
         for fl_round in federation(rounds=5):
             recorder.observe(fl_round)
-        eventually(lambda: seen(port)["status"]["text"] == "Live: round 5")
+        eventually(lambda: live_data(port)["status"]["text"] == "Live: round 5")
         answer, text = get(port)
         assert answer.status == 200
         assert "Live: round 5" in text
@@ -87,7 +87,7 @@ def test_news_reach_every_viewer_from_one_assessor(tmp_path):
     with Recorder(tmp_path / "run") as recorder, served(tmp_path / "run") as port:
         for fl_round in rounds[:5]:
             recorder.observe(fl_round)
-        eventually(lambda: seen(port)["status"]["text"] == "Live: round 5")
+        eventually(lambda: live_data(port)["status"]["text"] == "Live: round 5")
         connections = [http.client.HTTPConnection("127.0.0.1", port, timeout=10) for _ in range(20)]
         answers = []
         for connection in connections:
@@ -115,7 +115,7 @@ def test_a_viewer_that_does_not_read_holds_up_nobody(tmp_path):
             connection.request("GET", "/events")
         for fl_round in rounds[5:]:
             recorder.observe(fl_round)
-            eventually(lambda fl_round=fl_round: seen(port)["status"]["text"] == f"Live: round {fl_round.number}")
+            eventually(lambda fl_round=fl_round: live_data(port)["status"]["text"] == f"Live: round {fl_round.number}")
         for connection in asleep:
             connection.close()
 
@@ -126,14 +126,14 @@ def test_a_state_that_cannot_be_shown_is_logged_and_the_next_one_is_shown(tmp_pa
         for fl_round in rounds[:4]:
             recorder.observe(fl_round)
         with served(tmp_path / "run") as port:
-            eventually(lambda: seen(port)["status"]["text"] == "Live: round 4")
+            eventually(lambda: live_data(port)["status"]["text"] == "Live: round 4")
             with monkeypatch.context() as broken:
                 broken.setattr(live, "view", lambda report: 1 / 0)
                 recorder.observe(rounds[4])
                 eventually(lambda: "cannot be shown" in caplog.text)
-            assert seen(port)["status"]["text"] == "Live: round 4"
+            assert live_data(port)["status"]["text"] == "Live: round 4"
             recorder.observe(rounds[5])
-            eventually(lambda: seen(port)["status"]["text"] == "Live: round 6")
+            eventually(lambda: live_data(port)["status"]["text"] == "Live: round 6")
 
 
 def _next(answer):
@@ -146,7 +146,7 @@ def _next(answer):
 def test_a_run_that_has_not_begun_is_a_page_that_waits(tmp_path):
     with served(tmp_path / "run") as port:
         assert "no round has been scored yet" in get(port)[1]
-        eventually(lambda: seen(port)["status"]["state"] == "waiting")
+        eventually(lambda: live_data(port)["status"]["state"] == "waiting")
 
 
 def test_only_this_machine_by_its_own_name_is_answered(tmp_path):
@@ -265,12 +265,12 @@ def test_a_viewer_too_many_is_refused_and_nobody_who_watches_is_dropped(tmp_path
 
 
 def test_a_viewer_that_takes_nothing_holds_little_memory_and_is_dropped(tmp_path, monkeypatch):
-    size, held, dropped = 30_000_000, [], []  # far more than the system keeps for a socket
+    size, open_sockets, dropped = 30_000_000, [], []  # far more than the system keeps for a socket
     protocol = connections.LimitedConnections
     pause, lost = protocol.pause_writing, protocol.connection_lost
     monkeypatch.setattr(live, "plotly_js", lambda: "x" * size)
     monkeypatch.setattr(connections, "STALLED_SECONDS", 0.5)
-    monkeypatch.setattr(protocol, "pause_writing", lambda self: held.append(pause(self) or _buffered(self)))
+    monkeypatch.setattr(protocol, "pause_writing", lambda self: open_sockets.append(pause(self) or _buffered(self)))
     monkeypatch.setattr(protocol, "connection_lost", lambda self, exc: dropped.append(lost(self, exc)))
     with served(tmp_path / "run") as port:
         stuck = socket.create_connection(("127.0.0.1", port), timeout=20)
@@ -281,7 +281,7 @@ def test_a_viewer_that_takes_nothing_holds_little_memory_and_is_dropped(tmp_path
             while piece := stuck.recv(1_000_000):
                 came += len(piece)
         assert came < size
-        assert max(held) < 500_000
+        assert max(open_sockets) < 500_000
         monkeypatch.setattr(connections, "STALLED_SECONDS", 30)
         assert len(get(port, "/plotly.js")[1]) == size
 

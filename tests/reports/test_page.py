@@ -117,7 +117,7 @@ def test_the_table_has_the_right_numbers_in_the_right_order(record, text):
     assert head[:3] == ["rank", "client", "score"]
     assert [row[1] for row in rows] == list(record.assessment.ranking)
     assert [row[2] for row in rows] == [number(s.score) for s in record.summaries]
-    assert [row[head.index("planted rank")] for row in rows] == [str(s.planted) for s in record.summaries]
+    assert [row[head.index("true rank")] for row in rows] == [str(s.true_rank) for s in record.summaries]
     paid = [round(100 * float(row[head.index("amount")].replace(",", ""))) for row in rows]
     assert sum(paid) == 100_000
 
@@ -219,9 +219,9 @@ def test_contrast_is_what_the_standard_says():
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_text_can_be_read_on_its_ground_and_lines_be_seen(dark):
-    for ground in ("paper", "card"):
+    for background in ("paper", "card"):
         for ink in ("ink", "soft", "accent", "up", "down"):
-            assert contrast(NAMED[ink][dark], NAMED[ground][dark]) >= 4.5, (ink, ground)
+            assert contrast(NAMED[ink][dark], NAMED[background][dark]) >= 4.5, (ink, background)
     for mark in LINES:
         assert contrast(mark[dark], NAMED["paper"][dark]) >= 3, mark
     for mark in ("up", "down", "soft"):
@@ -243,11 +243,11 @@ def test_a_thousand_clients_and_rounds_stay_small_and_nobody_is_missing():
     assert len(text.encode()) < 15e6
     (_, *shown), (_, *others) = (Reader(text).rows[name] for name in ("ranking-table", "ranking-others"))
     assert [row[1] for row in shown[:15] + others + shown[15:]] == [summary.name for summary in record.summaries]
-    seen = json.loads(Reader(text).scripts[0])
-    sums = np.frombuffer(base64.b64decode(seen["lines"]["sums"]), "<f4").reshape(1000, -1)
+    page_data = json.loads(Reader(text).scripts[0])
+    sums = np.frombuffer(base64.b64decode(page_data["lines"]["sums"]), "<f4").reshape(1000, -1)
     assert np.allclose(sums[:, -1], [summary.score for summary in record.summaries])
     assert "rounds share a column, which shows their mean" in text
-    assert "places 16–80, mean" in seen["figures"]["heat-map"]["layout"]["yaxis"]["ticktext"]
+    assert "places 16–80, mean" in page_data["figures"]["heat-map"]["layout"]["yaxis"]["ticktext"]
 
 
 def test_the_library_in_the_page_is_the_published_one_and_fits_the_package_that_makes_the_figures():
@@ -268,8 +268,8 @@ def test_plots_stand_alone():
 
 
 def test_the_live_page_may_talk_to_its_server_and_to_nobody_else(record):
-    seen = view(record) | {"status": {"state": "live", "text": f"Live: {SCRIPT}"}}
-    text, policy = live_page(seen)
+    page_data = view(record) | {"status": {"state": "live", "text": f"Live: {SCRIPT}"}}
+    text, policy = live_page(page_data)
     assert "connect-src 'self'" in policy
     assert "frame-ancestors 'none'" in policy
     assert "script-src 'self' 'sha256-" in policy

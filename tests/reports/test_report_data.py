@@ -25,7 +25,7 @@ from federations import federation, show, with_upload
 from report_samples import MADE, clear, small
 
 
-def said(passages):
+def text_of(passages):
     return " ".join("".join(part if isinstance(part, str) else part.name for part in parts) for parts in passages)
 
 
@@ -176,11 +176,11 @@ def test_scores_that_are_no_sums_are_said_to_be_none():
 def test_methods_are_compared_on_the_same_rounds():
     record = small(others={"cosine": Cosine()}, truth={"ann": 3, "bob": 2, "cid": 1})
     assert list(record.comparison.assessments) == ["coast", "cosine"]
-    assert [summary.planted for summary in record.summaries] == [1, 2, 3]
+    assert [summary.true_rank for summary in record.summaries] == [1, 2, 3]
 
 
 def test_a_truth_about_others_is_left_out():
-    assert small(truth={"ann": 1}).summaries[0].planted is None
+    assert small(truth={"ann": 1}).summaries[0].true_rank is None
 
 
 def test_when_the_method_itself_fails_the_report_does():
@@ -245,24 +245,25 @@ def test_who_missed_rounds_is_compared_by_the_adjusted_mean_and_nobody_else_hear
 
 
 def test_the_findings_name_the_best_the_worst_and_what_is_pending():
-    text = said(findings(clear()))
+    text = text_of(findings(clear()))
     assert text.startswith("ann contributed most.")
     assert "Round 45 has no score: a score needs later rounds." in text
-    two = said(findings(assess_rounds(federation(rounds=30), CoAst(horizon=2), made=MADE)))
+    two = text_of(findings(assess_rounds(federation(rounds=30), CoAst(horizon=2), made=MADE)))
     assert "Rounds 29–30 have no score: a score needs later rounds." in two
 
 
 def test_no_rounds_and_one_client_have_words_too():
     assert (
-        said(findings(small(rounds=1))) == "Too early to say anything: no round has been scored yet. Rounds so far: 1."
+        text_of(findings(small(rounds=1)))
+        == "Too early to say anything: no round has been scored yet. Rounds so far: 1."
     )
-    assert "Too early to say who helps: 1 round is scored" in said(findings(small(rounds=2)))
-    assert "There is one client." in said(findings(small(clients=("ann",))))
+    assert "Too early to say who helps: 1 round is scored" in text_of(findings(small(rounds=2)))
+    assert "There is one client." in text_of(findings(small(clients=("ann",))))
 
 
 def test_those_who_cannot_be_told_apart_are_named_with_what_it_would_take():
     record = clear(clients=("ann", "bob", "cid", "dan"))
-    text = said([settling(record)])
+    text = text_of([settling(record)])
     together = [group for group in record.groups if len(group) > 1]
     assert together
     assert len(record.groups) > 1

@@ -36,8 +36,8 @@ def unspoilt():
 
 
 @cache
-def while_away(drift):
-    return show(coast(reference=drift), spoilt_by(without(GOOD, BAD)))
+def while_away(reference):
+    return show(coast(reference=reference), spoilt_by(without(GOOD, BAD)))
 
 
 def contents(folder):
@@ -99,8 +99,8 @@ def test_a_bad_upload_raises_our_error_and_the_mended_round_counts_as_if_nothing
 
 @pytest.mark.parametrize("case", UPLOAD_CASES)
 def test_a_bad_upload_is_quarantined_and_the_others_score_as_if_its_client_had_been_away(case):
-    for drift in ("movement", "votes"):
-        assessment, away = show(coast(reference=drift), spoilt_by(UPLOAD_CASES[case]())), while_away(drift)
+    for reference in ("movement", "votes"):
+        assessment, away = show(coast(reference=reference), spoilt_by(UPLOAD_CASES[case]())), while_away(reference)
         assert assessment.scores == away.scores
         assert assessment.credits == away.credits
         assert assessment.rounds_scored == away.rounds_scored

@@ -5,7 +5,7 @@ import torch
 from sklearn.datasets import load_digits
 
 from fedcoast.kernels.ballot_encoder import BallotEncoder
-from fedcoast.kernels.ballots import kept
+from fedcoast.kernels.ballots import num_kept
 from fedcoast.kernels.bit_planes import PlaneLayout
 
 pytestmark = pytest.mark.slow
@@ -56,17 +56,17 @@ def test_the_bracket_misses_less_than_one_layer_in_a_hundred():
     images, labels = torch.tensor(digits.data / 16, dtype=torch.float32), torch.tensor(digits.target)
     sizes = tuple(parameter.numel() for parameter in network().parameters())
     bracketed = 0
-    intakes = [
-        BallotEncoder(PlaneLayout(sizes), [kept(size, keep) for size in sizes], compiled=True)
+    encoders = [
+        BallotEncoder(PlaneLayout(sizes), [num_kept(size, keep) for size in sizes], compiled=True)
         for keep in (0.01, 0.05, 0.1, 0.3)
     ]
     for optimiser in OPTIMISERS.values():
         for start, local in uploads(optimiser, images, labels):
             for precision in (torch.float32, torch.float16, torch.bfloat16):
                 before, after = ([layer.to(precision).float().numpy() for layer in one] for one in (start, local))
-                for intake in intakes:
-                    intake.cast(before, after)
+                for encoder in encoders:
+                    encoder.cast(before, after)
                     bracketed += sum(size > 2048 for size in sizes)
-    missed = sum(intake.missed for intake in intakes)
+    missed = sum(encoder.missed for encoder in encoders)
     assert bracketed > 1500
     assert missed < 0.01 * bracketed, f"{missed} of {bracketed}"

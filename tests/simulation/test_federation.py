@@ -100,7 +100,7 @@ def test_a_share_of_the_clients_takes_part_and_everyone_does_in_the_long_run():
     assert len({fl_round.clients for fl_round in shown}) > 3
 
 
-def test_training_improves_the_model_and_votes_find_the_planted_order():
+def test_training_improves_the_model_and_votes_find_the_true_order():
     federation = Federation(Experiment(rounds=25, batch=16, learning_rate=0.005, augment=False))
     votes, default = CoAst.votes(), CoAst()
     accuracies = []

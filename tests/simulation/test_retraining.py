@@ -18,14 +18,14 @@ SMALL = Experiment(setting="noise", clients=2, rounds=2, steps=6, batch=16, augm
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory):
+def folder(tmp_path_factory):
     file = tmp_path_factory.mktemp("retraining") / "worths.json"
     retrained_utilities(SMALL, file)
     return file
 
 
-def test_the_worth_of_everybody_is_that_of_the_federation_and_of_nobody_that_of_the_first_model(kept):
-    utilities = retrained_utilities(SMALL, kept)
+def test_the_worth_of_everybody_is_that_of_the_federation_and_of_nobody_that_of_the_first_model(folder):
+    utilities = retrained_utilities(SMALL, folder)
     rounds = list(Federation(SMALL))
     utility = utility_for({"experiment": SMALL.to_json()})
     assert utilities[0b11] == utility(rounds[-1].end)
@@ -33,16 +33,16 @@ def test_the_worth_of_everybody_is_that_of_the_federation_and_of_nobody_that_of_
     assert len(set(utilities.tolist())) == 4
 
 
-def test_values_add_up_to_what_training_gained(kept):
-    utilities, values = retrained_utilities(SMALL, kept), retraining_shapley(SMALL, kept)
+def test_values_add_up_to_what_training_gained(folder):
+    utilities, values = retrained_utilities(SMALL, folder), retraining_shapley(SMALL, folder)
     assert set(values) == {0, 1}
     assert sum(values.values()) == pytest.approx(utilities[-1] - utilities[0])
-    from_zero = retraining_shapley(SMALL, kept, empty="zero")
+    from_zero = retraining_shapley(SMALL, folder, empty="zero")
     assert from_zero[0] - values[0] == pytest.approx(from_zero[1] - values[1]) == pytest.approx(utilities[0] / 2)
 
 
-def test_what_was_kept_is_not_trained_again(kept, tmp_path, monkeypatch):
-    data = json.loads(kept.read_text())
+def test_what_was_kept_is_not_trained_again(folder, tmp_path, monkeypatch):
+    data = json.loads(folder.read_text())
     data["worths"] = data["worths"][:3]
     (tmp_path / "part.json").write_text(json.dumps(data))
     trained, expected = [], []
@@ -58,21 +58,21 @@ def test_what_was_kept_is_not_trained_again(kept, tmp_path, monkeypatch):
     )
     assert trained == [frozenset({0, 1})]
     assert expected == [(1, 4), (2, 4), (3, 4), (4, 4)]
-    np.testing.assert_array_equal(again, retrained_utilities(SMALL, kept))
-    assert json.loads((tmp_path / "part.json").read_text()) == json.loads(kept.read_text())
+    np.testing.assert_array_equal(again, retrained_utilities(SMALL, folder))
+    assert json.loads((tmp_path / "part.json").read_text()) == json.loads(folder.read_text())
 
 
-def test_a_file_of_another_experiment_utility_or_dataset_is_refused(kept, tmp_path):
+def test_a_file_of_another_experiment_utility_or_dataset_is_refused(folder, tmp_path):
     with pytest.raises(BadFile, match="belongs to another experiment"):
-        retrained_utilities(replace(SMALL, seed=1), kept)
+        retrained_utilities(replace(SMALL, seed=1), folder)
     with pytest.raises(BadFile, match="belongs to another utility: loss on 360 test images"):
-        retrained_utilities(SMALL, kept, measure="accuracy")
+        retrained_utilities(SMALL, folder, measure="accuracy")
     with pytest.raises(BadFile, match=r"belongs to another dataset: Digits \(scikit-learn\)"):
-        retrained_utilities(SMALL, kept, dataset=replace(load("digits"), title="my own"))
+        retrained_utilities(SMALL, folder, dataset=replace(load("digits"), title="my own"))
     (tmp_path / "else.json").write_text("{}")
     with pytest.raises(BadFile, match="is not a retraining file"):
         retrained_utilities(SMALL, tmp_path / "else.json")
-    torn = {**json.loads(kept.read_text()), "worths": [{"clients": 3}]}
+    torn = {**json.loads(folder.read_text()), "worths": [{"clients": 3}]}
     (tmp_path / "torn.json").write_text(json.dumps(torn))
     with pytest.raises(BadFile, match="it has been altered"):
         retrained_utilities(SMALL, tmp_path / "torn.json")

@@ -64,7 +64,7 @@ def test_who_holds_fewer_samples_is_drawn_with_fewer() -> None:
     assert [row.count(False) for row in blank] == [10, 9, 8, 7, 6]
 
 
-def test_rows_are_labelled_and_only_a_planted_order_names_a_best_client() -> None:
+def test_rows_are_labelled_and_only_a_true_order_names_a_best_client() -> None:
     ordered = np.asarray(sample_grid(smooth_images(), SETTINGS["noise"], 5))
     left = ordered[:, : ordered.shape[1] - 12 - 10 * (TILE + GAP)]
     step = TILE + GAP

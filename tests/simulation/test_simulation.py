@@ -60,7 +60,7 @@ def test_a_finished_run_is_left_alone(tmp_path):
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*.safetensors")} == before
 
 
-def test_the_folder_says_which_experiment_it_is_and_what_was_planted(tmp_path):
+def test_the_folder_says_which_experiment_it_is_and_the_truth(tmp_path):
     simulate(Federation(SMALL), tmp_path)
     facts = read_about(tmp_path)
     assert experiment_of(facts) == SMALL
@@ -176,8 +176,8 @@ def test_metrics_are_numbers_of_the_model_that_is_recorded(tmp_path):
     *_, last = replay(tmp_path)
     from fedcoast.simulation.worker_pool import worker_pool
 
-    with worker_pool(SMALL, federation.data, 1, "cpu") as hands:
-        assert hands.evaluate({n: np.array(a) for n, a in last.end.items()}) == json.loads(json.dumps(last.metrics))
+    with worker_pool(SMALL, federation.data, 1, "cpu") as pool:
+        assert pool.evaluate({n: np.array(a) for n, a in last.end.items()}) == json.loads(json.dumps(last.metrics))
 
 
 @pytest.mark.parametrize("aggregation", ["fedavgm", "fedadam"])

@@ -1,4 +1,4 @@
-"""A line of clients: planted, found, and which end is the better one."""
+"""A line of clients: simulated, found, and which end is the better one."""
 
 import numpy as np
 import pytest

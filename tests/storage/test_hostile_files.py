@@ -240,12 +240,12 @@ def test_a_kept_dataset_that_unpacks_to_more_than_the_limit_is_not_read(tmp_path
 
 
 STATES = {
-    "a credit of somebody who never answered": lambda held: held["ledger"]["met"].pop(),
-    "a credit of 1e308": lambda held: held["ledger"]["credits"][0][1][0].__setitem__(1, 1e308),
-    "a credit that is text": lambda held: held["ledger"]["credits"][0][1][0].__setitem__(1, "much"),
-    "a round that is text": lambda held: held["ledger"]["credits"][0].__setitem__(0, "first"),
-    "a last round that is text": lambda held: held.__setitem__("last_round", "last"),
-    "rounds that are pending and absent": lambda held: held["facts"].__setitem__("pending", []),
+    "a credit of somebody who never answered": lambda header: header["ledger"]["met"].pop(),
+    "a credit of 1e308": lambda header: header["ledger"]["credits"][0][1][0].__setitem__(1, 1e308),
+    "a credit that is text": lambda header: header["ledger"]["credits"][0][1][0].__setitem__(1, "much"),
+    "a round that is text": lambda header: header["ledger"]["credits"][0].__setitem__(0, "first"),
+    "a last round that is text": lambda header: header.__setitem__("last_round", "last"),
+    "rounds that are pending and absent": lambda header: header["facts"].__setitem__("pending", []),
 }
 
 
@@ -254,10 +254,10 @@ def test_a_state_that_no_assessor_writes_is_refused(tmp_path, forge):
     coast = CoAst()
     show(coast, ROUNDS)
     coast.save(tmp_path / "good.state")
-    tensors, held = read_tensors(tmp_path / "good.state")
+    tensors, header = read_tensors(tmp_path / "good.state")
     CoAst().restore(tmp_path / "good.state")
-    forge(held)
-    write_tensors(tmp_path / "bad.state", {name: (array, array.dtype.name) for name, array in tensors.items()}, held)
+    forge(header)
+    write_tensors(tmp_path / "bad.state", {name: (array, array.dtype.name) for name, array in tensors.items()}, header)
     with pytest.raises(BadFile, match="it was altered"):
         CoAst().restore(tmp_path / "bad.state")
 

@@ -81,5 +81,5 @@ def accuracy(net: Net) -> float:
     """On the images that no site has."""
     images, labels = digits()
     with torch.no_grad():
-        said = net(torch.from_numpy(images[:HELD_OUT])).argmax(dim=1).numpy()
-    return float((said == labels[:HELD_OUT]).mean())
+        predicted = net(torch.from_numpy(images[:HELD_OUT])).argmax(dim=1).numpy()
+    return float((predicted == labels[:HELD_OUT]).mean())

@@ -147,11 +147,11 @@ class Rewards:
 
     def notes(self) -> list[str]:
         """Who is not paid and why, and what a payer must know, in sentences."""
-        said = {"idle": "Not paid, idle", "hurts": "Not paid, hurts", "cannot tell": ""}
+        labels = {"idle": "Not paid, idle", "hurts": "Not paid, hurts", "cannot tell": ""}
         notes = []
         for verdict in ("idle", "hurts"):
             if named := self.named(verdict):
-                notes.append(f"{said[verdict]}: {', '.join(map(printable, named))}.")
+                notes.append(f"{labels[verdict]}: {', '.join(map(printable, named))}.")
         unpaid = [client for client in self.named("cannot tell") if not self.shares[client]]
         if unpaid:
             notes.append(f"Not paid, no score above 0: {', '.join(map(printable, unpaid))}.")

@@ -169,9 +169,9 @@ def uncertainty(
     note = _why_not(assessment, len(numbers), block)
     nothing = np.full((draws, len(ranking)), np.nan)
     of_total = nothing if note else bootstrap.deviations(table, reach, draws, seed)
-    uneven = assessment.has_absences and not note
+    adjusts = assessment.has_absences and not note
     of_level = of_total * per_round
-    if uneven:
+    if adjusts:
         of_level = bootstrap.deviations(table, reach, draws, seed, evenly=True)
     adjusted, half = assessment.adjusted_mean, bootstrap.half_widths(of_total, level)
     levels = np.nan_to_num([adjusted[client] for client in ranking])
@@ -235,9 +235,9 @@ def _ranking(assessment: Assessment, by: By) -> tuple[Client, ...]:
     if by == "total":
         return assessment.ranking
     values = assessment.mean if by == "mean" else assessment.adjusted_mean
-    heard = [client for client in assessment.clients if not math.isnan(values[client])]
-    never = [client for client in assessment.clients if math.isnan(values[client])]
-    return (*sorted(heard, key=lambda client: -values[client]), *never)
+    present = [client for client in assessment.clients if not math.isnan(values[client])]
+    absent = [client for client in assessment.clients if math.isnan(values[client])]
+    return (*sorted(present, key=lambda client: -values[client]), *absent)
 
 
 def _why_not(assessment: Assessment, rounds: int, block: int) -> str:

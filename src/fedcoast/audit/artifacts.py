@@ -24,7 +24,7 @@ Kind = Literal["answer", "report", "ledger", "record of credits"]
 class Claim:
     """What a file says that a method found in the rounds up to `last_round`.
 
-    `said` is the assessment as JSON, for a page without its credits; of a ledger the whole file is checked.
+    `content` is the assessment as JSON, for a page without its credits; of a ledger the whole file is checked.
     `standings` are the clients as a report in JSON lists them. `whole` is false where the file was changed since it was
     made.
     """
@@ -34,7 +34,7 @@ class Claim:
     method: str
     settings: dict[str, Any]
     last_round: int | None
-    said: dict[str, Any]
+    content: dict[str, Any]
     standings: tuple[dict[str, Any], ...] = ()
     head: str = ""
     whole: bool = True

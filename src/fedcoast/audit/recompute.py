@@ -78,11 +78,11 @@ class _Check:
             if self.assessor is None or fl_round is None:
                 return
             self.assessor.observe(fl_round)
-            if "health" in self.claim.said:
+            if "health" in self.claim.content:
                 self._shares[fl_round.number] = unmoved_in(fl_round)
-            if "flags" in self.claim.said:
+            if "flags" in self.claim.content:
                 self._behaviour.observe(fl_round)
-            if "verdicts" in self.claim.said:
+            if "verdicts" in self.claim.content:
                 self._disagreement.observe(fl_round)
             if later and last_round(self.assessor.assessment()) != self.claim.last_round:
                 self.assessor = None
@@ -107,15 +107,15 @@ class _Check:
 
     def _beside(self, answer: Assessment) -> dict[str, Any]:
         """What `fedcoast assess --json` says beside the answer, as far as the claim does."""
-        said = self.claim.said
+        content = self.claim.content
         now: dict[str, Any] = {}
-        if "verdicts" in said:
-            looked = isinstance(said["verdicts"], dict) and "warnings" in said["verdicts"]
+        if "verdicts" in content:
+            looked = isinstance(content["verdicts"], dict) and "warnings" in content["verdicts"]
             signs = self._disagreement.signs() if looked else None
             now["verdicts"] = verdicts_to_json(answer, uncertainty(answer) if answer.credits else None, signs)
-        if "health" in said:
+        if "health" in content:
             now["health"] = Health(self._shares).to_json()
-        if "flags" in said:
+        if "flags" in content:
             now["flags"] = [flag.to_json() for flag in flags_of(self._behaviour)]
         return now
 
@@ -134,7 +134,7 @@ def _named(differing: Iterator[str]) -> list[str]:
 
 def _compared(claim: Claim, assessor: Assessor, beside: Mapping[str, Any]) -> Iterator[str]:
     if claim.kind == "record of credits":
-        yield from _compared_credits(claim.said["credits"], assessor.assessment().lasting_credits)
+        yield from _compared_credits(claim.content["credits"], assessor.assessment().lasting_credits)
         return
     if (-1 if assessor.last_round is None else assessor.last_round) < _until(claim):
         yield f"speaks of rounds up to {claim.last_round}; the recording has them up to {assessor.last_round}"
@@ -143,8 +143,8 @@ def _compared(claim: Claim, assessor: Assessor, beside: Mapping[str, Any]) -> It
     else:
         yield from _compared_answers(claim, json.loads(assessor.assessment().to_json()))
         for key, now in beside.items():
-            if not _alike(claim.said[key], now):
-                yield f"says of {_BESIDE[key]} {claim.said[key]!r}; {now!r} follows from the recording"
+            if not _alike(claim.content[key], now):
+                yield f"says of {_BESIDE[key]} {claim.content[key]!r}; {now!r} follows from the recording"
 
 
 def _compared_credits(
@@ -158,7 +158,7 @@ def _compared_credits(
 
 
 def _compared_answers(claim: Claim, now: Mapping[str, Any]) -> Iterator[str]:
-    recorded, names = claim.said, [_name(client) for client in now["clients"]]
+    recorded, names = claim.content, [_name(client) for client in now["clients"]]
     if recorded.get("clients") != now["clients"]:
         yield f"names the clients {_listed(recorded.get('clients'))}; in the recording they are {', '.join(names)}"
         return

@@ -27,7 +27,7 @@ from fedcoast.reports.report_data import ReportData, installed_version
 from fedcoast.reports.signature import BLOCK, read_signature
 from fedcoast.rounds.round import Round
 from fedcoast.storage.replay import replay
-from fedcoast.storage.run_folder import planted, read_about
+from fedcoast.storage.run_folder import ground_truth, read_about
 
 _ROUNDING = 1e-9  # sums of floats may differ this much between machines
 _NUMBER = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)")
@@ -89,7 +89,7 @@ def make_again(
         rivals,
         {name: reason for name, reason in unavailable.items() if name not in rivals},
         title=signature["title"],
-        truth=planted(about) if "truth" in parts else None,
+        truth=ground_truth(about) if "truth" in parts else None,
         facts=about if "facts" in parts else {},
         **options,
     )

@@ -26,7 +26,7 @@ from fedcoast.rounds.round import Policy
 from fedcoast.rounds.unmoved import Shares
 from fedcoast.stats.ranking import spearman
 from fedcoast.storage.replay import round_numbers
-from fedcoast.storage.run_folder import is_run, planted
+from fedcoast.storage.run_folder import ground_truth, is_run
 
 TOO_FEW_ROUNDS = 4
 
@@ -135,7 +135,7 @@ def show(
         level_of = assessment.adjusted_mean
         adjusted = f", adjusted means {spearman([*truth.values()], [level_of[client] for client in truth]):+.2f}"
         screen.print(
-            f"Agreement with the planted order (Spearman): {assessment.spearman(truth):+.2f}"
+            f"Agreement with the true order (Spearman): {assessment.spearman(truth):+.2f}"
             + (adjusted if assessment.needs_adjustment else "")
         )
 
@@ -147,5 +147,5 @@ def print_sentence(sentence: str) -> None:
 
 
 def truth_of(run: Path) -> dict[Client, float] | None:
-    """The order that was planted in a run of the lab, if it was."""
-    return planted(read_about(run)) if is_run(run) else None
+    """The order that is known in a run of the lab, if one is."""
+    return ground_truth(read_about(run)) if is_run(run) else None

@@ -34,7 +34,7 @@ def demo(
     file: Annotated[Path, typer.Option("--out", help="Where the report goes.")] = Path("runs/demo.html"),
     dataset: Annotated[
         Literal["digits", "heart", "brca"],
-        typer.Option(help="Images with planted noise, four hospitals, or six regions (in FEDCOAST_DATA)."),
+        typer.Option(help="Images with added noise, four hospitals, or six regions (in FEDCOAST_DATA)."),
     ] = "digits",
 ) -> None:
     """Train a small federation with a known true order, rank it with CoAst, and write a report.
@@ -76,7 +76,7 @@ def demo(
         f"The shared model classifies {accuracy[-1]:.1%} of the test digits correctly; the scores used no test data.\n"
         f"{CoAst().config.score_meaning()} Clients that merely repeat the recent direction are discounted."
         " An idle client would score 0.\n"
-        "Clients were ranked by these scores alone; the planted rank is the true one, by how clean their images are."
+        "Clients were ranked by these scores alone; the true rank says how clean their images are."
     )
     print_sentence(data.health.warning(printable))
     write(data, file)

@@ -11,10 +11,10 @@ Signs = NDArray[np.int8]
 Floats = NDArray[np.floating]
 
 
-def kept(size: int, keep: float) -> int:
+def num_kept(size: int, keep: float) -> int:
     """How many of `size` entries may vote: max(1, ⌊size·keep⌋), the floor of the float product.
 
-    >>> kept(25, 0.10), kept(4, 0.10), kept(0, 0.10)
+    >>> num_kept(25, 0.10), num_kept(4, 0.10), num_kept(0, 0.10)
     (2, 1, 0)
     """
     return min(size, max(1, int(size * keep)))
@@ -57,7 +57,7 @@ def ballot(update: Floats, keep: float) -> Signs:
     [1, -1, 0, 0]
     """
     flat = update.ravel()
-    voters = np.argsort(-np.abs(flat), kind="stable")[: kept(flat.size, keep)]
+    voters = np.argsort(-np.abs(flat), kind="stable")[: num_kept(flat.size, keep)]
     result = np.zeros(flat.size, dtype=np.int8)
     result[voters] = np.sign(flat[voters])
     return result

@@ -66,12 +66,12 @@ def _largest(keys: Bits, count: int, rank: int, spare: Bits) -> Any:
         while wanted >= bins[place]:
             wanted -= bins[place]
             place -= 1
-        kept = 0
+        num_candidates = 0
         for i in range(left):
             key = candidates[i]
-            spare[kept] = key
-            kept += int64(int64(uint64(key - low) >> uint64(shift)) == place)
-        candidates, left = spare, kept
+            spare[num_candidates] = key
+            num_candidates += int64(int64(uint64(key - low) >> uint64(shift)) == place)
+        candidates, left = spare, num_candidates
 
 
 @compiled

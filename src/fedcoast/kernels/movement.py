@@ -33,10 +33,10 @@ def votes(ballots: Iterable[Signs]) -> Votes:
     return total
 
 
-def vote_drift(rounds: Sequence[Votes]) -> Signs:
+def vote_direction(rounds: Sequence[Votes]) -> Signs:
     """sgn Σ_e V^e over the rounds of the window.
 
-    >>> vote_drift([np.array([2, -1, 0], np.int32), np.array([-2, -1, 3], np.int32)]).tolist()
+    >>> vote_direction([np.array([2, -1, 0], np.int32), np.array([-2, -1, 3], np.int32)]).tolist()
     [0, -1, 1]
     """
     return np.sign(np.sum(rounds, axis=0, dtype=np.int64)).astype(np.int8)

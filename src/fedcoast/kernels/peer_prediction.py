@@ -44,20 +44,20 @@ def largest_share(vectors: Iterable[Floats], count: int, share: float) -> float:
     """
     room = int(np.ceil(count * (1 - share))) + 2
     largest: list[Floats] = []
-    floor, seen, holding = 0.0, 0, 0
+    floor, num_read, holding = 0.0, 0, 0
     for vector in vectors:
         sizes = np.abs(vector)
-        seen += sizes.size
+        num_read += sizes.size
         largest.append(sizes[sizes >= floor])
         holding += largest[-1].size
         if holding > 2 * room:
             top = np.partition(np.concatenate(largest), holding - room)[holding - room :]
             largest, holding, floor = [top], room, float(top.min())
-    if not seen:
+    if not num_read:
         return 0.0
     top = np.sort(np.concatenate(largest))
-    place = (seen - 1) * share
-    below, above = int(np.floor(place)) - seen, int(np.ceil(place)) - seen
+    place = (num_read - 1) * share
+    below, above = int(np.floor(place)) - num_read, int(np.ceil(place)) - num_read
     bound = float(top[below] + (top[above] - top[below]) * (place - np.floor(place)))
     return bound if bound > 0 else float(top[-1])
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fedcoast.kernels.ballots import Floats, Signs, kept
+from fedcoast.kernels.ballots import Floats, Signs, num_kept
 from fedcoast.kernels.bit_planes import PIECE, Planes, to_signs, write_bits
 
 
@@ -14,7 +14,7 @@ def quick_ballot(update: Floats, keep: float) -> Signs:
     """
     flat = update.reshape(-1)
     planes = np.zeros((2, -(-flat.size // 64)), np.uint64)
-    cast_ballot(flat, None, kept(flat.size, keep), planes, np.empty_like(flat))
+    cast_ballot(flat, None, num_kept(flat.size, keep), planes, np.empty_like(flat))
     return to_signs(planes, flat.size)
 
 

@@ -167,7 +167,7 @@ class Assessment:
         return from_csv(text)
 
     def table(self, truth: Mapping[Client, float] | None = None) -> "Table":
-        """The ranking for a terminal; with a planted truth, its ranks beside."""
+        """The ranking for a terminal; with a known truth, its ranks beside."""
         from fedcoast.methods.assessment_table import table
 
         return table(self, truth)

@@ -12,7 +12,7 @@ from fedcoast.stats.ranking import paper_ranks
 
 
 def table(answer: Assessment, truth: Mapping[Client, float] | None = None) -> Table:
-    """The ranking; with a planted truth, its ranks beside."""
+    """The ranking; with a known truth, its ranks beside."""
     output = Table("rank", "client", "score", "rounds", "per round")
     for column in output.columns[2:]:
         column.justify = "right"
@@ -25,14 +25,14 @@ def table(answer: Assessment, truth: Mapping[Client, float] | None = None) -> Ta
     if any_quarantined:
         output.add_column("quarantined", justify="right")
     if truth is not None:
-        output.add_column("planted rank", justify="right")
-        planted = dict(zip(truth, paper_ranks(list(truth.values())), strict=True))
+        output.add_column("true rank", justify="right")
+        true_ranks = dict(zip(truth, paper_ranks(list(truth.values())), strict=True))
     mean, ranks, scored = answer.mean, answer.ranks, answer.rounds_scored
     for client in answer.ranking:
         cells = [number(answer.scores[client]), str(scored[client]), number(mean[client] if scored[client] else None)]
         cells += [number(adjusted[client] if scored[client] else None)] if adjusts else []
         cells += [str(answer.quarantine_count(client) or "")] if any_quarantined else []
-        cells += [] if truth is None else [str(planted[client])]
+        cells += [] if truth is None else [str(true_ranks[client])]
         output.add_row(str(ranks[client]), Text(printable(client)), *cells)
     output.caption = "\n".join(_notes(answer, adjusts)) or None
     return output

@@ -36,7 +36,7 @@ class Comparison:
     `assessments` has the answer of every method that gave one, by the name it was given; `errors` has the reasons of
     the others. `seconds` is the time a method took, including reading the uploads; `evaluations` is how many models its
     utility valued, for methods with a utility; `peak_bytes` is its largest memory use, if that was measured.
-    `truth` is the planted worth of each client, if there is one.
+    `truth` is the true value of each client, if there is one.
     """
 
     assessments: Mapping[str, Assessment]
@@ -62,7 +62,7 @@ class Comparison:
         return table
 
     def spearman(self) -> dict[str, float]:
-        """How well each method finds the planted truth; empty where there is none for every client."""
+        """How well each method finds the known truth; empty where there is none for every client."""
         truth = self.truth
         if truth is None or not all(client in truth for client in self.clients):
             return {}

@@ -28,8 +28,8 @@ def _scores(comparison: Comparison, width: int) -> list[RenderableType]:
         + ([_short(found[name])] if found else [])
         for name, assessment in comparison.assessments.items()
     }
-    heads = clients + (["planted order"] if found else [])
-    caption = "ranks in brackets" + ("; planted order: Spearman's ρ with it" if found else "")
+    heads = clients + (["true order"] if found else [])
+    caption = "ranks in brackets" + ("; true order: Spearman's ρ with it" if found else "")
     if len(heads) <= len(rows):
         return _grid("scores", heads, list(rows.items()), width, caption)
     turned = [(head, [row[place] for row in rows.values()]) for place, head in enumerate(heads)]

@@ -24,12 +24,12 @@ def answer_table(
     verdicts: Mapping[Client, Verdict],
     truth: Mapping[Client, float] | None = None,
 ) -> Table:
-    """The ranking, best first; with a planted truth, its ranks beside."""
+    """The ranking, best first; with a known truth, its ranks beside."""
     ranks, known = assessment.ranks, uncertainty is not None and not uncertainty.note
     ranges = uncertainty.joint_intervals if uncertainty is not None and known else {}
     places = uncertainty.rank_intervals if uncertainty is not None and known else {}
     adjusted = assessment.adjusted_mean if assessment.needs_adjustment else {}
-    planted = {} if truth is None else dict(zip(truth, paper_ranks(list(truth.values())), strict=True))
+    true_ranks = {} if truth is None else dict(zip(truth, paper_ranks(list(truth.values())), strict=True))
     any_dropped = any(assessment.quarantined.values())
     table = Table("rank", "client", "score", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.columns[2].justify = "right"
@@ -39,7 +39,7 @@ def answer_table(
     if judged:
         table.add_column("verdict")
     heads = ["rounds", *(["adjusted"] if adjusted else []), *(["left out"] if any_dropped else [])]
-    for head in [*heads, *(["planted"] if planted else [])]:
+    for head in [*heads, *(["true rank"] if true_ranks else [])]:
         table.add_column(head, justify="right")
     for client in assessment.ranking:
         place = f"{ranks[client]}{_could_be(places.get(client))}"
@@ -51,7 +51,7 @@ def answer_table(
         row.append(str(assessment.rounds_scored[client]))
         row += [number(adjusted[client]) if assessment.rounds_scored[client] else "–"] if adjusted else []
         row += [str(assessment.quarantine_count(client) or "")] if any_dropped else []
-        row += [str(planted[client])] if planted else []
+        row += [str(true_ranks[client])] if true_ranks else []
         table.add_row(*row)
     table.caption, table.caption_justify = "\n".join(_notes(assessment, known)) or None, "left"
     return table

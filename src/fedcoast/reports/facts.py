@@ -42,7 +42,7 @@ def in_words(value: object) -> str:
 
 
 def flat(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Facts within facts, by their own name where it is the only one; the planted order has its column elsewhere.
+    """Facts within facts, by their own name where it is the only one; the true order has its column elsewhere.
 
     >>> flat({"experiment": {"rounds": 40, "name": "x", "model": {"name": "mlp"}}, "planted": []})
     {'rounds': 40, 'experiment name': 'x', 'experiment model name': 'mlp'}

@@ -15,7 +15,7 @@ from fedcoast.reports.report_data import ReportData, title_of
 from fedcoast.rounds.round import Round
 from fedcoast.rounds.unmoved import Shares, unmoved_in
 from fedcoast.storage.replay import replay
-from fedcoast.storage.run_folder import ROUNDS, RUN_META, is_run, planted, read_about
+from fedcoast.storage.run_folder import ROUNDS, RUN_META, ground_truth, is_run, read_about
 
 _MOST_DRAWN = 2e8  # numbers drawn for one report: about a second
 
@@ -65,7 +65,7 @@ class RunFollower:
         self.behind = False
         if not self.about and is_run(self.folder):
             about = read_about(self.folder)
-            self.about, self.truth = about, planted(about)
+            self.about, self.truth = about, ground_truth(about)
         last: Round | None = None
         for fl_round in replay(self.folder, after=self.assessor.last_round):
             if self._begun_anew():  # this may be a round of another run

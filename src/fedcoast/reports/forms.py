@@ -106,12 +106,12 @@ def _summary(summary: ClientSummary) -> dict[str, Any]:
         "adjusted_interval": summary.adjusted_interval,
         "ranks": summary.ranks,
         "verdict": summary.verdict,
-        "seen": summary.seen,
+        "seen": summary.rounds_scored,
         "coverage": summary.coverage,
         "quarantined": summary.quarantined,
         "share": summary.share,
         "amount": None if summary.cents is None else amount(summary.cents),
-        "planted_rank": summary.planted,
+        "planted_rank": summary.true_rank,
     }
 
 

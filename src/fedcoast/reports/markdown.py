@@ -71,7 +71,7 @@ def _columns(report: ReportData) -> list[tuple[str, Callable[[ClientSummary], st
         (adjusts and sure, "adjusted range", lambda s: interval(s.adjusted_interval)),
         (sure, "rank could be", lambda s: "–" if s.ranks is None else "–".join(map(str, dict.fromkeys(s.ranks)))),
         (sure and report.zero_is_idle, "verdict", lambda s: s.verdict or "–"),
-        (True, "rounds", lambda s: str(s.seen)),
+        (True, "rounds", lambda s: str(s.rounds_scored)),
         (report.rewards is not None, "share", lambda s: percent(s.share, 2)),
     ]
     return [(head, cell) for shown, head, cell in columns if shown]

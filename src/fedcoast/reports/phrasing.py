@@ -204,7 +204,7 @@ def _patience(report: ReportData) -> str:
 
 def coverage(report: ReportData) -> str:
     """Whether everyone was there."""
-    full = sum(summary.seen == len(report.rounds) for summary in report.summaries)
+    full = sum(summary.rounds_scored == len(report.rounds) for summary in report.summaries)
     dropped = len(report.quarantined)
     count, of_rounds = len(report.summaries), len(report.rounds)
     whole = "the one valued round" if of_rounds == 1 else f"all {of_rounds:,} valued rounds"

@@ -41,7 +41,7 @@ class ClientSummary:
     rank: int
     score: float
     mean: float | None
-    seen: int
+    rounds_scored: int
     coverage: float | None = None
     verdict: Verdict | None = None
     interval: Interval | None = None
@@ -52,7 +52,7 @@ class ClientSummary:
     group: int | None = None
     share: float | None = None
     cents: int | None = None
-    planted: int | None = None
+    true_rank: int | None = None
     quarantined: int = 0
 
     @property
@@ -150,7 +150,7 @@ def report_data(
 ) -> ReportData:
     """Put an answer and whatever else is known about it on record.
 
-    `truth` is a planted worth of each client; `facts` are what the run says about itself, in JSON's types.
+    `truth` is a true value of each client; `facts` are what the run says about itself, in JSON's types.
     """
     rounds = assessment.counted
     uncounted = tuple(sorted(set(assessment.credits) - set(rounds)))
@@ -199,7 +199,7 @@ def _summaries(
     level: Mapping[Client, float],
 ) -> tuple[ClientSummary, ...]:
     ranks, mean, found = assessment.ranks, assessment.mean, verdicts(assessment, uncertainty)
-    planted = {} if truth is None else dict(zip(truth, paper_ranks(list(truth.values())), strict=True))
+    true_ranks = {} if truth is None else dict(zip(truth, paper_ranks(list(truth.values())), strict=True))
     intervals = {} if uncertainty is None else uncertainty.joint_intervals
     means = {} if uncertainty is None else uncertainty.mean_intervals
     levels = {} if uncertainty is None or not level else uncertainty.adjusted_intervals
@@ -211,7 +211,7 @@ def _summaries(
             rank=ranks[client],
             score=assessment.scores[client],
             mean=mean[client] if assessment.rounds_scored[client] else None,
-            seen=assessment.rounds_scored[client],
+            rounds_scored=assessment.rounds_scored[client],
             coverage=assessment.rounds_scored[client] / valued if valued else None,
             verdict=found[client] if assessment.zero_is_idle or found[client] == "idle" else None,
             interval=intervals.get(client),
@@ -222,7 +222,7 @@ def _summaries(
             group=groups.get(client),
             share=None if rewards is None else float(rewards.shares[client]),
             cents=None if rewards is None or rewards.cents is None else rewards.cents[client],
-            planted=planted.get(client),
+            true_rank=true_ranks.get(client),
             quarantined=assessment.quarantine_count(client),
         )
         for client in assessment.ranking

@@ -74,7 +74,7 @@ def _how_made(report: ReportData) -> dict[str, Any]:
         "facts": report.facts,
         "health": report.health.shares,
         "flags": report.flags is not None,
-        "truth": any(summary.planted is not None for summary in report.summaries),
+        "truth": any(summary.true_rank is not None for summary in report.summaries),
     }
     comparison = report.comparison
     compared = {} if comparison is None else comparison.assessments

@@ -94,7 +94,7 @@ _COLUMNS = [
     _Column(
         "per round",
         "The score divided by the rounds that the client took part in.",
-        lambda s: s.seen,
+        lambda s: s.rounds_scored,
         lambda s: _whole(s.mean, number(s.mean)),
     ),
     _Column(
@@ -123,7 +123,12 @@ _COLUMNS = [
         lambda s: s.verdict,
         _verdict,
     ),
-    _Column("rounds", "The valued rounds it took part in.", lambda s: True, lambda s: Cell(f"{s.seen:,}", s.seen)),
+    _Column(
+        "rounds",
+        "The valued rounds it took part in.",
+        lambda s: True,
+        lambda s: Cell(f"{s.rounds_scored:,}", s.rounds_scored),
+    ),
     _Column(
         "share",
         "Its part of a whole, by the rule named under “Shares”.",
@@ -137,10 +142,10 @@ _COLUMNS = [
         lambda s: Cell(phrasing.money(s.cents), s.cents or 0),
     ),
     _Column(
-        "planted rank",
+        "true rank",
         "The order that this experiment was built with. The method did not see it.",
-        lambda s: s.planted,
-        lambda s: _whole(s.planted, str(s.planted)),
+        lambda s: s.true_rank,
+        lambda s: _whole(s.true_rank, str(s.true_rank)),
     ),
 ]
 
@@ -213,21 +218,23 @@ def methods_table(report: ReportData, comparison: Comparison) -> str:
     ranks = {name: answer.ranks for name, answer in comparison.assessments.items()}
     rows = [[client_cell(s), *(Cell(str(ranks[name][s.client])) for name in names)] for s in shown]
     if found:
-        rows.append([Cell("ρ with the planted order", "", "client"), *(_signed(found[name]) for name in names)])
+        rows.append([Cell("ρ with the true order", "", "client"), *(_signed(found[name]) for name in names)])
     some = "" if len(shown) == len(report.summaries) else f" ({len(shown)} of {len(report.summaries):,})"
     return markup.table("methods-table", f"Rank of each client by each method{some}", ["client", *names], rows)
 
 
 def absence_table(report: ReportData) -> str:
-    missing = sorted((s for s in report.summaries if s.seen < len(report.rounds)), key=lambda s: s.seen)
+    missing = sorted(
+        (s for s in report.summaries if s.rounds_scored < len(report.rounds)), key=lambda s: s.rounds_scored
+    )
     if not missing:
         return ""
     most = len(report.rounds)
     rows = [
         [
             client_cell(s),
-            Cell(f'<meter min="0" max="{most}" value="{s.seen}">{s.seen} of {most}</meter>'),
-            Cell(f"{s.seen:,}"),
+            Cell(f'<meter min="0" max="{most}" value="{s.rounds_scored}">{s.rounds_scored} of {most}</meter>'),
+            Cell(f"{s.rounds_scored:,}"),
             Cell(percent(s.coverage)),
         ]
         for s in missing[:_MOST_ABSENT]

@@ -94,7 +94,7 @@ def summaries(report: ReportData, width: int, most: int) -> Table:
             number(summary.score),
             Text(scale(summary, low, high, cells), style),
             Text(history(report.credits[place], peak), style),
-            str(summary.seen),
+            str(summary.rounds_scored),
             Text(VERDICTS[summary.verdict], style),
         ]
         table.add_row(*(cell for cell, (_, _, wanted) in zip(row, columns, strict=True) if wanted))

@@ -113,14 +113,14 @@ def correlations(left: Floats, present: Bools, length: int, horizon: int) -> Flo
     usable = spread > 0
     if not usable.any():
         return np.where(np.arange(horizon + 1) == 0, 1.0, 0.0)
-    scaled, seen = left[:, usable] / spread[usable], present[:, usable]
-    found = np.array([_lagged(scaled, lag) / max(1, _lagged(seen.astype(np.float64), lag)) for lag in lags])
+    scaled, usable_present = left[:, usable] / spread[usable], present[:, usable]
+    found = np.array([_lagged(scaled, lag) / max(1, _lagged(usable_present.astype(np.float64), lag)) for lag in lags])
     gaps = _gaps(np.arange(len(left)))
     basis = trend(np.arange(len(left)), len(left), length)
     paled = np.empty((len(lags), len(lags)))
     for lag in lags:
-        kept = _less_trend(np.where(gaps == lag, 1.0, 0.0), basis)
-        paled[:, lag] = [np.diagonal(kept, other).mean() for other in lags]
+        without_trend = _less_trend(np.where(gaps == lag, 1.0, 0.0), basis)
+        paled[:, lag] = [np.diagonal(without_trend, other).mean() for other in lags]
     luck = np.linalg.lstsq(paled, found)[0]
     result = np.zeros(horizon + 1)
     result[: len(lags)] = luck / luck[0] if luck[0] > 0 else np.equal(lags, 0)

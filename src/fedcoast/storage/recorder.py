@@ -41,7 +41,7 @@ class Recorder:
 
     `ballot_keep` stores ballots of that share instead of whole uploads: enough for CoAst's signals "ballot" and
     "pruned" with that `keep`, in a sixteenth of the space.
-    `about` is metadata of the run in JSON types (an experiment, a planted truth), written when the folder is new.
+    `about` is metadata of the run in JSON types (an experiment, a known truth), written when the folder is new.
     `ledger` is an assessor that observes the same rounds: its final credits are written with each round and become part
     of the chain (`head` is the hash of the last link; docs/audit.md). While it has no answer yet, rounds are written
     without new credits, which follow with a later round. A round that could not be written (a full disk, say) is noted

@@ -43,14 +43,14 @@ def read_about(folder: str | Path) -> dict[str, Any]:
     return about
 
 
-def planted(about: Mapping[str, Any]) -> dict[Client, float] | None:
-    """The worth of each client that was planted in a run of the lab, by what it says about itself; None in others."""
+def ground_truth(about: Mapping[str, Any]) -> dict[Client, float] | None:
+    """The true value of each client, as a run of the lab records it; None in other runs."""
     if about.get("planted") is None:
         return None
     try:
         return {client_from_json(entry["client"]): float(entry["value"]) for entry in about["planted"]}
     except (KeyError, TypeError, ValueError) as error:
-        raise BadFile(f"{RUN_META}: the planted order is not as the lab writes it ({error!r})") from error
+        raise BadFile(f"{RUN_META}: the true order is not as the lab writes it ({error!r})") from error
 
 
 def recorded(folder: Path, after: int | None = None, last: bool = False) -> Iterator[Round]:

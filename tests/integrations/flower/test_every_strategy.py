@@ -104,8 +104,8 @@ def test_training_is_the_same_to_the_last_bit(name):
         assert all(arrays[layer] == watched[number][layer] for layer in arrays)  # dtype, shape and every byte
     assert sent(plain_grid) == sent(grid)
     for number, metrics in plain.train_metrics_clientapp.items():
-        told = result.train_metrics_clientapp[number]
-        assert {key: told[key] for key in metrics} == dict(metrics)
+        server_metrics = result.train_metrics_clientapp[number]
+        assert {key: server_metrics[key] for key in metrics} == dict(metrics)
     assert plain.evaluate_metrics_clientapp == result.evaluate_metrics_clientapp
 
 

@@ -41,7 +41,7 @@ def fitted(model, examples=10, **metrics):
 
 def federate(strategy, rounds=4, proxies=None, **metrics):
     proxies = proxies or [Proxy(str(i), i) for i in (1, 2, 3)]
-    manager, model, told, ends = SimpleClientManager(), small_model(), None, []
+    manager, model, merged_metrics, ends = SimpleClientManager(), small_model(), None, []
     for number in range(1, rounds + 1):
         parameters = ndarrays_to_parameters(list(model.values()))
         strategy.configure_fit(number, parameters, manager)
@@ -49,10 +49,10 @@ def federate(strategy, rounds=4, proxies=None, **metrics):
             (proxy, fitted(drifting(i, -1.0 if i == 2 else 1.0)(model, number), 10 + i, **metrics))
             for i, proxy in enumerate(proxies)
         ]
-        parameters, told = strategy.aggregate_fit(number, results, [])
+        parameters, merged_metrics = strategy.aggregate_fit(number, results, [])
         model = dict(zip(small_model(), parameters_to_ndarrays(parameters), strict=True))
         ends.append(parameters)
-    return told, ends
+    return merged_metrics, ends
 
 
 @pytest.fixture(autouse=True)
@@ -69,14 +69,14 @@ def options():
 @pytest.mark.parametrize("make", [FedAvg, FedMedian, lambda: FedAdam(**options())])
 def test_training_is_the_same_and_the_clients_are_scored(make):
     coast = CoAst(keep=0.3, horizon=1)
-    told, ends = federate(ObservedLegacy(make(), coast, names=list(small_model())))
+    merged_metrics, ends = federate(ObservedLegacy(make(), coast, names=list(small_model())))
     _, plain = federate(make())
     assert [end.tensors for end in ends] == [end.tensors for end in plain]
     answer = coast.assessment()
     assert answer.clients == ("node-1", "node-2", "node-3")
     assert answer.ranking[-1] == "node-3"
-    assert told["fedcoast/coast/score/node-3"] == answer.scores["node-3"]
-    assert told["fedcoast/observed"] == 1
+    assert merged_metrics["fedcoast/coast/score/node-3"] == answer.scores["node-3"]
+    assert merged_metrics["fedcoast/observed"] == 1
 
 
 def test_the_round_holds_the_facts():
@@ -107,17 +107,17 @@ def test_secure_aggregation_is_refused_with_the_reason_and_goes_on(caplog):
     results = [(Proxy(str(i), i), fitted(small_model())) for i in (1, 2)]
     for _, result in results:
         result.parameters = parameters  # what SecAgg+ hands to a strategy: the sum, for everyone
-    merged, told = strategy.aggregate_fit(1, results, [])
+    merged, merged_metrics = strategy.aggregate_fit(1, results, [])
     assert merged is not None
-    assert told["fedcoast/observed"] == 0
+    assert merged_metrics["fedcoast/observed"] == 0
     assert probe.rounds == []
     assert "sees the sum of the updates and never one of them" in caplog.text
 
 
 def test_wrong_names_are_said():
     strategy = ObservedLegacy(FedAvg(), CoAst(), names=["only one"])
-    told, _ = federate(strategy, rounds=1)
-    assert told["fedcoast/observed"] == 0
+    merged_metrics, _ = federate(strategy, rounds=1)
+    assert merged_metrics["fedcoast/observed"] == 0
     assert "names holds 1 layers and the model 2" in strategy._hub.unobserved[1]["everyone"]
 
 
@@ -140,8 +140,8 @@ def test_a_reply_with_another_number_of_layers_costs_its_client_alone(names, cha
     strategy.configure_fit(1, options()["initial_parameters"], SimpleClientManager())
     results = [(Proxy(str(i), i), fitted(drifting(i)(small_model(), 1))) for i in (1, 2, 3)]
     results[2][1].parameters.tensors = change(results[2][1].parameters.tensors)
-    _, told = strategy.aggregate_fit(1, results, [])
-    assert told["fedcoast/observed"] == 1
+    _, merged_metrics = strategy.aggregate_fit(1, results, [])
+    assert merged_metrics["fedcoast/observed"] == 1
     assert list(coast.assessment().quarantined[1]) == ["node-3"]
     assert "layers; 2 are wanted" in coast.assessment().quarantined[1]["node-3"]
 

@@ -81,20 +81,20 @@ def test_round_numbers_go_on_and_the_strategy_counts_as_flower_does(tmp_path):
     class Notes(FedAvg):
         def __init__(self):
             super().__init__()
-            self.told = []
+            self.configured = []
 
         def configure_train(self, server_round, arrays, config, grid):
-            self.told.append(server_round)
+            self.configured.append(server_round)
             return super().configure_train(server_round, arrays, config, grid)
 
     run(tmp_path / "run", record(small_model()), 2)
     plain = Notes()
     coast, _ = run(tmp_path / "run", resumed(tmp_path / "run", None)[0], 2, plain)
-    assert plain.told == [1, 2]
+    assert plain.configured == [1, 2]
     assert coast.last_round == 4
     going_on = Notes()
     run(tmp_path / "run", resumed(tmp_path / "run", None)[0], 2, going_on, continue_rounds=True)
-    assert going_on.told == [5, 6]
+    assert going_on.configured == [5, 6]
 
 
 def test_a_float64_checkpoint_goes_on_in_the_kinds_of_the_recording(tmp_path):

@@ -63,8 +63,10 @@ class Job:
             result = FLModelUtils.to_shareable(
                 FLModel(params=params, params_type=kind, meta={"NUM_STEPS_CURRENT_ROUND": 4})
             )
-            taken = True if accepted is None else accepted.get(site, True)
-            self.fire(AppEventType.AFTER_CONTRIBUTION_ACCEPT, site, TRAINING_RESULT=result, AGGREGATION_ACCEPTED=taken)
+            is_accepted = True if accepted is None else accepted.get(site, True)
+            self.fire(
+                AppEventType.AFTER_CONTRIBUTION_ACCEPT, site, TRAINING_RESULT=result, AGGREGATION_ACCEPTED=is_accepted
+            )
         mean = np.mean([*updates.values()], axis=0, dtype=np.float64)
         before, self.model = self.model, {"w": (self.model["w"] + mean).astype(np.float32)}
         if isinstance(end, str):  # FLARE fails, or gives a model that is none

@@ -69,10 +69,10 @@ def test_any_run_in_any_pieces_has_the_same_assessment(tmp_path_factory, rounds,
     assert in_pieces(run, CoAst(**settings), pieces) == show(CoAst(**settings), replay(run))
 
 
-@pytest.mark.parametrize("drift", ["others", "movement", "votes"])
+@pytest.mark.parametrize("reference", ["others", "movement", "votes"])
 @pytest.mark.parametrize("layers", ["all", "head", "hidden.*"])
 @pytest.mark.parametrize("pieces", [1, 4, 30])
-def test_a_client_bad_in_one_layer_is_out_of_the_round_in_all(tmp_path, drift, layers, pieces):
+def test_a_client_bad_in_one_layer_is_out_of_the_round_in_all(tmp_path, reference, layers, pieces):
     run = record(tmp_path / "run", ROUNDS)
     spoil(run, 4, 1, not_finite("head.bias"))
     spoil(run, 4, 2, not_finite("hidden.bias"))
@@ -80,8 +80,8 @@ def test_a_client_bad_in_one_layer_is_out_of_the_round_in_all(tmp_path, drift, l
     spoil(run, 5, 0, lambda arrays: arrays.update(scale=np.zeros(3, np.float32)))
     spoil(run, 6, 3, lambda arrays: arrays.pop("scale"))
     (run / "rounds" / f"{8:010d}" / "client-000002.safetensors").write_bytes(b"torn")
-    coast = CoAst(keep=0.3, reference=drift, layers=layers)
-    alone = show(CoAst(keep=0.3, reference=drift, layers=layers), replay(run))
+    coast = CoAst(keep=0.3, reference=reference, layers=layers)
+    alone = show(CoAst(keep=0.3, reference=reference, layers=layers), replay(run))
     assert in_pieces(run, coast, pieces) == alone
     assert {number: len(reasons) for number, reasons in alone.quarantined.items()} == {4: 2, 5: 1, 6: 1, 8: 1}
 

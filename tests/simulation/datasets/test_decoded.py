@@ -56,17 +56,17 @@ def test_a_file_damaged_after_it_was_decoded_is_still_refused(write):
 def test_what_was_kept_is_made_again_when_it_is_damaged(write, damage):
     _, truth = write.sprites()
     load("cifar10")
-    kept = write.root / "cifar10.decoded.npz"
-    whole = kept.read_bytes()
+    cache = write.root / "cifar10.decoded.npz"
+    whole = cache.read_bytes()
     flipped = bytearray(whole)
     flipped[len(whole) // 2] ^= 1
     if damage == "array":
-        with kept.open("wb") as stream:
+        with cache.open("wb") as stream:
             np.save(stream, np.zeros(3))
     else:
-        kept.write_bytes({"empty": b"", "torn": whole[:-100], "flipped": bytes(flipped), "text": b"hello"}[damage])
+        cache.write_bytes({"empty": b"", "torn": whole[:-100], "flipped": bytes(flipped), "text": b"hello"}[damage])
     assert np.array_equal(load("cifar10").test_images, truth["test_batch"])
-    assert decoded.recall(kept, catalogue.find("cifar10", write.root).stamp()) is not None
+    assert decoded.recall(cache, catalogue.find("cifar10", write.root).stamp()) is not None
 
 
 def test_where_nothing_can_be_written_it_loads_all_the_same(write, monkeypatch):

@@ -26,7 +26,7 @@ from fedcoast.integrations.flower.npy_layers import (
 from fedcoast.integrations.flower.replies import BALLOTS, Ballots
 from fedcoast.integrations.named_log import NamedLog
 from fedcoast.kernels.aggregation import adaptive_step
-from fedcoast.kernels.ballots import Floats, Signs, kept, pack, unpack
+from fedcoast.kernels.ballots import Floats, Signs, num_kept, pack, unpack
 from fedcoast.kernels.top_share import quick_ballot
 from fedcoast.rounds.arrays import Array as NumPyArray
 from fedcoast.rounds.arrays import arithmetic
@@ -103,7 +103,7 @@ def read_ballot(name: str, size: int, data: bytes, keep: float) -> Signs:
     if not 0 < keep <= 1:
         raise Unreadable(f"the share of a layer that votes lies in (0, 1]; got {keep}")
     cast = unpack(planes, size)
-    cast_votes, allowed = np.count_nonzero(cast), kept(size, keep)
+    cast_votes, allowed = np.count_nonzero(cast), num_kept(size, keep)
     if cast_votes > allowed:
         raise Unreadable(f"layer {name!r} holds {cast_votes} votes; {allowed} of {size} may be cast (keep={keep})")
     return cast

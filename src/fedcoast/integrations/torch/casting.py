@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fedcoast.kernels.ballots import kept
+from fedcoast.kernels.ballots import num_kept
 
 HALVES = (torch.float16, torch.bfloat16)
 
@@ -20,7 +20,7 @@ def cast(start: torch.Tensor, local: torch.Tensor, keep: float) -> torch.Tensor:
     """
     update = (_arithmetic(local) - _arithmetic(start)).reshape(-1)
     size = update.abs()
-    voters = kept(update.numel(), keep)
+    voters = num_kept(update.numel(), keep)
     least = size.topk(voters, sorted=False).values.min()  # which of several equals topk takes is the device's choice
     above, tied = size > least, size == least
     room = voters - above.sum()

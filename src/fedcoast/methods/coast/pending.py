@@ -129,12 +129,12 @@ class PendingStore:
         plane_layout: PlaneLayout,
         clients: int,
         reference: Sequence[Array],
-        held: Sequence[PendingRound],
+        in_store: Sequence[PendingRound],
     ) -> PendingWriter:
-        """For a round of so many clients, while `held` are held already."""
+        """For a round of so many clients, while `in_store` are in the store."""
         planes = clients + 1  # one for the idle client
         wanted = planes * 2 * 8 * plane_layout.words + sum(array.nbytes for array in reference)
-        fits = self._spill_dir is None or sum(one.in_memory for one in held) + wanted <= self._budget
+        fits = self._spill_dir is None or sum(one.in_memory for one in in_store) + wanted <= self._budget
         spill_file = None if fits or self._spill_dir is None else self._spill_dir.begin(number)
         return PendingWriter(number, plane_layout, spill_file)
 
@@ -144,15 +144,15 @@ class PendingStore:
             before = writer.finish(None, start)
         return before if before.spill_file is not None else before.replace(reference=copied(start))
 
-    def drop(self, held: PendingRound) -> None:
-        if held.spill_file is not None:
-            held.spill_file.drop()
+    def drop(self, pending: PendingRound) -> None:
+        if pending.spill_file is not None:
+            pending.spill_file.drop()
 
-    def state(self, held: Sequence[PendingRound]) -> tuple[dict[str, Any], dict[str, Array]]:
+    def state(self, rounds: Sequence[PendingRound]) -> tuple[dict[str, Any], dict[str, Array]]:
         """Facts and arrays for a state; what lies in files stays there, and is put on disk."""
         arrays: dict[str, Array] = {}
         pending = []
-        for place, one in enumerate(held):
+        for place, one in enumerate(rounds):
             facts: dict[str, Any] = {
                 "number": one.number,
                 "sizes": list(one.plane_layout.sizes),
@@ -179,10 +179,10 @@ class PendingStore:
                 arrays[f"{place}.trace.{layer}"] = array
         return {"form": FORM, "pending": pending}, arrays
 
-    def saved(self, held: Sequence[PendingRound]) -> None:
+    def saved(self, rounds: Sequence[PendingRound]) -> None:
         """The state of these rounds is on disk."""
         if self._spill_dir is not None:
-            self._spill_dir.saved([one.spill_file.name for one in held if one.spill_file is not None])
+            self._spill_dir.saved([one.spill_file.name for one in rounds if one.spill_file is not None])
 
     def restored(self, facts: dict[str, Any], arrays: dict[str, Array]) -> list[PendingRound]:
         """The rounds of a state, their files checked; `go_on_with` is for when all else was read too."""
@@ -196,7 +196,7 @@ class PendingStore:
         if spilled and self._spill_dir is None:
             raise BadSetting("this state left rounds in the folder that spill_dir= named; name the same one")
         spill_files = [] if self._spill_dir is None else self._spill_dir.adopt(spilled)
-        rest, held = iter(spill_files), []
+        rest, rounds = iter(spill_files), list[PendingRound]()
         for place, one in enumerate(pending):
             plane_layout = PlaneLayout(tuple(int(size) for size in one["sizes"]))
             clients = [client_from_json(client) for client in one["clients"]]
@@ -213,13 +213,13 @@ class PendingStore:
                 )
             pending_round = pending_round.replace(answered=int(one.get("answered", 0)))  # absent in earlier states
             _check(pending_round)
-            held.append(pending_round)
-        return held
+            rounds.append(pending_round)
+        return rounds
 
-    def go_on_with(self, held: Sequence[PendingRound]) -> None:
+    def go_on_with(self, rounds: Sequence[PendingRound]) -> None:
         """Continue with these restored rounds alone."""
         if self._spill_dir is not None:
-            self._spill_dir.go_on_with([one.spill_file for one in held if one.spill_file is not None])
+            self._spill_dir.go_on_with([one.spill_file for one in rounds if one.spill_file is not None])
 
 
 def _mapped(
@@ -237,17 +237,23 @@ def _mapped(
     )
 
 
-def _check(held: PendingRound) -> None:
-    planes = [*held.signals.values(), *([] if held.idle is None else [held.idle])]
+def _check(pending: PendingRound) -> None:
+    planes = [*pending.signals.values(), *([] if pending.idle is None else [pending.idle])]
     for one in planes:
-        if one.dtype != np.uint64 or one.shape != (2, held.plane_layout.words):
-            raise BadFile(f"round {held.number} of the state holds planes of {one.dtype} {one.shape}; it was altered")
-    for row in (held.past_agreement or {}).values():
-        if row.dtype != np.int64 or row.shape != (len(held.plane_layout.sizes),):
+        if one.dtype != np.uint64 or one.shape != (2, pending.plane_layout.words):
             raise BadFile(
-                f"round {held.number} of the state holds agreements of {row.dtype} {row.shape}; it was altered"
+                f"round {pending.number} of the state holds planes of {one.dtype} {one.shape}; it was altered"
             )
-    models = tuple(array.size for array in held.reference) == held.plane_layout.sizes
-    votes = len(held.reference) == 1 and held.votes.ndim == 3 and held.votes.shape[::2] == (2, held.plane_layout.words)
-    if held.reference and not models and not votes:
-        raise BadFile(f"round {held.number} of the state holds neither a model nor votes; it was altered")
+    for row in (pending.past_agreement or {}).values():
+        if row.dtype != np.int64 or row.shape != (len(pending.plane_layout.sizes),):
+            raise BadFile(
+                f"round {pending.number} of the state holds agreements of {row.dtype} {row.shape}; it was altered"
+            )
+    models = tuple(array.size for array in pending.reference) == pending.plane_layout.sizes
+    votes = (
+        len(pending.reference) == 1
+        and pending.votes.ndim == 3
+        and pending.votes.shape[::2] == (2, pending.plane_layout.words)
+    )
+    if pending.reference and not models and not votes:
+        raise BadFile(f"round {pending.number} of the state holds neither a model nor votes; it was altered")

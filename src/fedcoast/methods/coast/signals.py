@@ -11,7 +11,7 @@ import numpy as np
 from fedcoast.errors import BadSetting, Client
 from fedcoast.kernels.aggregation import mean_size
 from fedcoast.kernels.ballot_encoder import BallotEncoder
-from fedcoast.kernels.ballots import Floats, kept
+from fedcoast.kernels.ballots import Floats, num_kept
 from fedcoast.kernels.bit_planes import PlaneLayout, Planes, signs_of
 from fedcoast.kernels.threads import ThreadPool
 from fedcoast.kernels.vote_counts import Tally, count
@@ -29,7 +29,7 @@ class SignalExtractor:
         tiny = [too_small(size, keep) for size in plane_layout.sizes]
         self.raw = [place for place, alone in enumerate(tiny) if alone and small == "raw"]
         self.votes = [
-            (size if small == "raw" else int(small == "one")) if alone else kept(size, keep)
+            (size if small == "raw" else int(small == "one")) if alone else num_kept(size, keep)
             for size, alone in zip(plane_layout.sizes, tiny, strict=True)
         ]
         self.ballots = BallotEncoder(plane_layout, self.votes)

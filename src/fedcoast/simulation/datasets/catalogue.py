@@ -127,9 +127,9 @@ def _line(name: str, folder: Path) -> Available:
 
 def _title(name: str, copy: Copy, folder: Path) -> str:
     """What a copy may be called before it is read."""
-    kept = decoded.recall_title(decoded.shelf(folder, name), copy.stamp()) if copy.layout.slow else None
-    if kept is not None:
-        return kept
+    recorded = decoded.recall_title(decoded.shelf(folder, name), copy.stamp()) if copy.layout.slow else None
+    if recorded is not None:
+        return recorded
     if name == "stl10":  # the one layout in which other images go round: here sizes are not enough
         parts = {wanted.name: path for wanted, path in copy.parts()}
         for title, files in stl.known().items():

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcoast import BadFile, BadSetting, CoAst
-from fedcoast.kernels import ballot_encoder as intake
+from fedcoast.kernels import ballot_encoder
 from fedcoast.methods.coast import coast
 from fedcoast.storage import spill as spilling
 from fedcoast.storage.tensors import read_tensors, write_tensors
@@ -41,15 +41,17 @@ def test_where_rounds_are_held_makes_no_difference(tmp_path_factory, rounds, set
     folder = tmp_path_factory.mktemp("spill")
     spilling = by_movement(**settings, spill_dir=folder, memory_limit=memory)
     assert show(spilling, rounds) == show(by_movement(**settings), rounds)
-    held = min(len(rounds), settings["horizon"]) + (settings["past_weight"] > 0 and settings["reference"] == "movement")
-    assert memory is None or len(files(folder)) <= held
-    assert memory is not None or len(files(folder)) == held
+    num_files = min(len(rounds), settings["horizon"]) + (
+        settings["past_weight"] > 0 and settings["reference"] == "movement"
+    )
+    assert memory is None or len(files(folder)) <= num_files
+    assert memory is not None or len(files(folder)) == num_files
 
 
 def test_how_many_threads_there_are_makes_no_difference(monkeypatch):
     monkeypatch.setattr(coast, "PARALLEL_FROM", 1)
-    monkeypatch.setattr(intake, "WORTHWHILE", 1)
-    monkeypatch.setattr(intake, "SHARED", 64)
+    monkeypatch.setattr(ballot_encoder, "WORTHWHILE", 1)
+    monkeypatch.setattr(ballot_encoder, "SHARED", 64)
     rounds = federation(seed=3, rounds=4, layers={"w": (90, 40), "b": (40,), "x": (1, 1)})
     for settings in (
         {},
@@ -88,7 +90,7 @@ def test_what_is_held_in_memory_stays_within_the_budget(tmp_path):
         assessor, most = by_movement(spill_dir=tmp_path, memory_limit="1KB", horizon=4, **settings), 0
         for round in ROUNDS:
             assessor.observe(round)
-            in_memory = [held.in_memory for held in assessor._state.in_store]
+            in_memory = [one.in_memory for one in assessor._state.in_store]
             most = max(most, sum(in_memory))
             assert len(files(tmp_path)) == in_memory.count(0)
         assert 0 < most <= 1000
