@@ -9,7 +9,7 @@ import pytest
 
 from fedcoast.methods import Cosine
 from fedcoast.reports import phrasing
-from fedcoast.reports.assess_rounds import assess_rounds
+from fedcoast.reports.assess_rounds import assess_rounds, build_report
 from fedcoast.reports.forms import write
 from fedcoast.reports.page import page as to_page
 from fedcoast.reports.plots import FIGURES
@@ -180,9 +180,48 @@ def test_the_first_screen_has_the_whole_answer_without_scrolling(visit, tmp_path
         for part in (".lead", ".verdicts", "dl.cards"):
             box = page.locator(part).bounding_box()
             assert box["y"] + box["height"] <= height, (part, width)
+        assert page.locator("#ranking-title").bounding_box()["y"] < height - 20, width
         shown = page.locator(".verdicts").inner_text()
         assert re.search(r"\d+ clients? helps?", shown)
         assert "90% confidence" in page.locator(".lead").inner_text()
+
+
+def test_on_a_phone_the_ranking_is_a_card_for_each_client(visit, report, record):
+    """Trial 1.17: the column of verdicts was out of sight."""
+    page = visit(report, **PHONE)
+    cards = page.locator("#ranking-table tbody tr")
+    assert cards.count() == len(record.summaries)
+    for card, summary in zip(cards.all(), record.summaries, strict=True):
+        box, verdict = card.bounding_box(), card.locator(".verdict").bounding_box()
+        assert 0 <= box["x"] < verdict["x"] < verdict["x"] + verdict["width"] <= box["x"] + box["width"] <= 390
+        head = "e => getComputedStyle(e, '::before').content"
+        assert card.locator("td[data-head=score]").evaluate(head) == '"score "'
+        assert card.locator("td[data-head=score]").inner_text() == phrasing.number(summary.score)
+    for cell in page.locator("#ranking-table tbody td, #ranking-table tbody th").all():
+        box = cell.bounding_box()
+        assert 0 <= box["x"] <= box["x"] + box["width"] <= 390
+    page.get_by_role("button", name="score").click()
+    page.get_by_role("button", name="score").click()
+    assert names(page) == list(reversed(record.assessment.ranking))
+
+
+@pytest.mark.parametrize("count", [3, 50, 300])
+def test_the_ranking_is_printed_on_one_page(visit, tmp_path, count):
+    """Trial 1.17: print split the ranking after row 3."""
+    answer = large(clients=count, rounds=60, layers=2).assessment
+    truth = {client: float(place) for place, client in enumerate(answer.clients)}
+    widest = build_report(answer, draws=100, budget="100000000", truth=truth)
+    assert widest.adjusts
+    write(widest, tmp_path / "sized.html")
+    width, height = 688, 1017  # A4 without its margins, at 96 dots an inch
+    page = visit((tmp_path / "sized.html").as_uri(), viewport={"width": width, "height": height})
+    page.emulate_media(media="print")
+    table = page.locator("#ranking-table").bounding_box()
+    assert table["height"] <= height
+    assert table["x"] >= 0
+    assert table["x"] + table["width"] <= width
+    breaks = "e => getComputedStyle(e).breakAfter"
+    assert page.locator("#ranking .plot").evaluate(breaks) == "page"  # so that the table begins a page
 
 
 def test_very_long_names_leave_room_for_the_numbers(visit, tmp_path):
@@ -192,7 +231,7 @@ def test_very_long_names_leave_room_for_the_numbers(visit, tmp_path):
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.locator("#figure-heat-map .heatmaplayer image").bounding_box()["width"] > 180
     for row in page.locator("#ranking-table tbody tr").all():
-        assert row.bounding_box()["height"] < 120
+        assert row.bounding_box()["height"] < 190
     assert names(page)[0] == clients[0]
 
 

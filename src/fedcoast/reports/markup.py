@@ -55,7 +55,10 @@ def table(
     `places` are those of its rows in the ranking, if a reader may choose rows; a cell of kind "client" heads its row.
     """
     columns = "".join(_head(name, place, head, sortable) for place, head in enumerate(heads))
-    body = "".join(_row(cells, places[row] if places else None, _skips(places, row)) for row, cells in enumerate(rows))
+    named = heads if places else ()  # where rows become cards on a phone, each number says what it is
+    body = "".join(
+        _row(cells, places[row] if places else None, _skips(places, row), named) for row, cells in enumerate(rows)
+    )
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">'
         f'<table id="{name}"{styled("sortable" if sortable else "")}><caption>{escape(caption)}</caption>'
@@ -74,15 +77,17 @@ def _skips(places: Sequence[int], row: int) -> bool:
     return bool(places) and row > 0 and places[row] != places[row - 1] + 1
 
 
-def _row(cells: Sequence[Cell], place: int | None, after_gap: bool) -> str:
+def _row(cells: Sequence[Cell], place: int | None, after_gap: bool, heads: Sequence[str]) -> str:
     marked = "" if place is None else f' data-place="{place}"'
-    return f"<tr{styled('after-gap' if after_gap else '')}{marked}>{''.join(map(_cell, cells))}</tr>"
+    shown = "".join(_cell(cell, heads[at] if heads else "") for at, cell in enumerate(cells))
+    return f"<tr{styled('after-gap' if after_gap else '')}{marked}>{shown}</tr>"
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: Cell, head: str) -> str:
     tag, scope = ("th", ' scope="row"') if cell.kind == "client" else ("td", "")
     value = f' data-value="{escape(str(cell.value))}"' if cell.value != "" else ""
-    return f"<{tag}{scope}{styled(cell.kind)}{value}>{cell.html}</{tag}>"
+    label = f' data-head="{escape(head)}"' if head and tag == "td" else ""
+    return f"<{tag}{scope}{styled(cell.kind)}{value}{label}>{cell.html}</{tag}>"
 
 
 def details(summary: str, html: str, name: str) -> str:

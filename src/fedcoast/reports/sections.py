@@ -75,22 +75,39 @@ def _verdict_cards(report: ReportData) -> str:
 
 
 def _verdict_card(verdict: str, words: str, clients: Sequence[ClientSummary]) -> str:
-    names = markup.passage(phrasing.listed(clients, 6))
+    names = markup.passage(phrasing.listed(clients, 5))
     head = f"{phrasing.several(len(clients), 'client')} {words}"
     return f'<div class="card {verdict.replace(" ", "-")}"><p>{head}</p><p>{names}</p></div>'
 
 
 def _facts(report: ReportData) -> str:
-    last = report.accuracy[max(report.accuracy)] if report.accuracy else None
     facts = [
         (f"{len(report.summaries):,}", "client" if len(report.summaries) == 1 else "clients"),
         (f"{len(report.rounds):,}", "round scored" if len(report.rounds) == 1 else "rounds scored"),
         *([(percent(report.level), "confidence")] if report.level is not None else []),
-        *([(percent(last, 1), "accuracy now")] if last is not None else []),
         *([(f"{len(report.quarantined):,}", "uploads left out")] if report.quarantined else []),
     ]
     cards = "".join(f"<div><dt>{escape(what)}</dt><dd>{escape(value)}</dd></div>" for value, what in facts)
-    return f'<dl class="cards">{cards}</dl>'
+    return f'<dl class="cards">{cards}{_trend(report)}</dl>'
+
+
+def _trend(report: ReportData) -> str:
+    """The accuracy of the model now, and a line of it over the rounds."""
+    if not report.accuracy:
+        return ""
+    values = [report.accuracy[number] for number in sorted(report.accuracy)]
+    low, high = min(values), max(values)
+    height = (high - low) or 1.0
+    points = " ".join(
+        f"{100 * at / max(1, len(values) - 1):.1f},{30 * (high - value) / height:.1f}"
+        for at, value in enumerate(values)
+    )
+    words = f"accuracy over the rounds, from {percent(values[0], 1)} to {percent(values[-1], 1)}"
+    line = f'<svg viewBox="0 0 100 30" preserveAspectRatio="none" role="img" aria-label="{words}">'
+    return (
+        f'<div class="trend"><dt>accuracy now</dt><dd>{percent(values[-1], 1)}</dd>'
+        f'<dd>{line}<polyline points="{points}"/></svg></dd></div>'
+    )
 
 
 def _ranking(report: ReportData, place: Callable[..., str]) -> str:
