@@ -50,7 +50,8 @@ def test_ten_thousand_rounds_of_clients_that_come_and_go(tmp_path):
     assert sorted(answer.credits) == list(range(1, ROUNDS))
     assert sum(answer.rounds_scored.values()) == 5 * (ROUNDS - 1)
     assert answer.needs_adjustment
-    even, odd = ([answer.adjusted_mean[client] for client in range(first, REGULARS, 2)] for first in (0, 1))
+    level = answer.adjusted_mean
+    even, odd = ([level[client] for client in range(first, REGULARS, 2)] for first in (0, 1))
     assert min(even) > max(odd), "whoever trains with less noise contributes more in each round"
     sizes = [(tmp_path / name).stat().st_size for name in ("half", "all")]
     assert sizes[1] < 2.1 * sizes[0], "a state grows with the credits alone"
