@@ -119,5 +119,5 @@ def test_the_answer_fits_eighty_columns(run):
 def test_a_token_never_stands_on_the_command_line_where_ps_shows_it(run):
     done = invoke("serve", run, "--token", "0123456789abcdef", COLUMNS="120")
     assert done.exit_code == 2
-    assert "No such option: --token" in done.stderr
+    assert "no such option" in done.stderr.lower()
     assert "--token-file" in invoke("serve", "--help", COLUMNS="120").stdout
