@@ -109,8 +109,9 @@ class _Glance:
     """An observer that reads every upload and does nothing: what the wrapper itself costs."""
 
     def observe(self, fl_round: Any, /) -> None:
-        schema = fl_round.schema()
-        for _ in fl_round.uploads(schema, "raise", {}):
+        from fedcoast.rounds.round_view import RoundView
+
+        for _ in RoundView(fl_round, fl_round.schema(), "raise").uploads():
             pass
 
 

@@ -20,12 +20,13 @@ from fedcoast import Assessment, CoAst, Recorder, Round, replay
 from fedcoast.audit import verify
 from fedcoast.audit.artifacts import read_claim
 from fedcoast.audit.signing import new_key, read_signed_head, sign_head
-from fedcoast.errors import Client, printable
+from fedcoast.errors import printable
 from fedcoast.methods.assessment_files import from_csv
 from fedcoast.reports.access_control import AccessControl
 from fedcoast.reports.assess_rounds import assess_rounds
 from fedcoast.reports.forms import write
 from fedcoast.rounds.clients import client_from_json, look_alikes, tidy_name
+from fedcoast.rounds.round_view import RoundView
 from fedcoast.simulation.datasets.cifar import decode_cifar10
 from fedcoast.simulation.datasets.decoded import recall
 from fedcoast.simulation.datasets.fashion import read_idx
@@ -142,10 +143,9 @@ def _recorded_file(scratch: Path, name: str, read: Callable[[Path], object], **o
 
 
 def _round_three(folder: Path) -> object:
-    view = next(recorded(folder, after=2))
-    schema, quarantined = view.schema(), dict[Client, str]()
-    uploads = list(view.uploads(schema, "quarantine", quarantined))
-    return view.read_start(schema), uploads, view.read_end(schema), view.weights
+    fl_round = next(recorded(folder, after=2))
+    view = RoundView(fl_round, fl_round.schema(), "quarantine")
+    return view.start, list(view.uploads()), view.end, view.weights
 
 
 def _credits(scratch: Path) -> Target:

@@ -41,6 +41,7 @@ from fedcoast.kernels.threads import ALONE, ThreadPool
 from fedcoast.kernels.vote_counts import count, majority_sign, tally
 from fedcoast.methods import CGSV, Cosine, Norm
 from fedcoast.rounds.arrays import arithmetic
+from fedcoast.rounds.round_view import RoundView
 
 KEEP = rivals.KEEP
 BUSY = 1.0  # load average above which others share the machine: they slow one pass down most, and flatter every ratio
@@ -244,7 +245,7 @@ def second_passes(rounds: Iterable[Round]) -> dict[str, float]:
         schema = fl_round.schema()
         before = [arithmetic(layer) for name, layer in fl_round.read_start(schema).items() if name in _voting(schema)]
         caster = caster or _intake(before, True)
-        for _, model in fl_round.uploads(schema, "quarantine", {}):
+        for _, model in RoundView(fl_round, schema, "quarantine").uploads():
             caster.cast(before, [arithmetic(layer) for name, layer in model.items() if name in _voting(schema)])
             sampled += sum(layer.size > DIRECT for layer in before)
     missed = 0 if caster is None else caster.missed

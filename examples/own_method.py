@@ -25,19 +25,18 @@ class SignAgreement(Assessor):
     def settings(self):
         return {"deadzone": self.deadzone}
 
-    def _take(self, fl_round, schema, uploads):
-        start = fl_round.read_start(schema)
-        names = [entry.name for entry in schema.trainable]  # no buffers, no counters
+    def _step(self, view, state):
+        start, names = view.start, [entry.name for entry in view.schema.trainable]  # no buffers, no counters
         total = {name: np.zeros(start[name].shape) for name in names}
         signs = {}
-        for client, model in uploads:  # one client in memory at a time; bad uploads never come this far
+        for client, model in view.uploads():  # one client in memory at a time; bad uploads never come this far
             updates = {name: model[name].astype(np.float64) - start[name] for name in names}
             for name in names:
                 total[name] += updates[name]
             signs[client] = {name: self._signs(updates[name]) for name in names}
         way = {name: self._signs(total[name] / max(1, len(signs))) for name in names}
         credits = {client: sum(int((own[name] * way[name]).sum()) for name in names) for client, own in signs.items()}
-        return {fl_round.number: credits}
+        return {view.number: credits}, state
 
     def _signs(self, updates):
         return (updates > self.deadzone).astype(np.int64) - (updates < -self.deadzone)

@@ -72,8 +72,9 @@ def main() -> None:
         lines += ["", "## Runs that played no part", "", *table(judged)]
     lines += [
         "",
-        "Resolution is not brought to 95 % by any margin: where neighbours are in the wrong order, they are so in",
-        "every round. Clients that are equal in truth are in docs/verdicts.md.",
+        "Pairs whose order the method cannot tell (`Assessment.unordered`) are never claimed: two clients at the same",
+        "place on the line of clients, and all pairs where neither end of the line clearly leads. What happens to",
+        "clients that are equal in truth, docs/verdicts.md says.",
     ]
     Path(RESULTS / "claims.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 

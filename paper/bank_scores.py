@@ -68,7 +68,15 @@ def answer(run: BankRun, candidate: Candidate) -> Assessment:
     credits = scaled(credits, pairs.factors(candidate.line_weight))
     sums, scored = totals(credits, everyone)
     span = CoAstConfig(**vars(candidate)).dependence_span
-    return Assessment("coast", sums, credits, rounds_scored=scored, zero_is_idle=True, dependence_span=span)
+    return Assessment(
+        "coast",
+        sums,
+        credits,
+        rounds_scored=scored,
+        zero_is_idle=True,
+        dependence_span=span,
+        unordered=pairs.unordered(candidate.line_weight),
+    )
 
 
 def scores(run: BankRun, candidate: Candidate) -> list[float]:

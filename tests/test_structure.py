@@ -108,14 +108,25 @@ def test_no_private_part_of_ray_is_used(private):
 
 
 def test_no_class_extends_a_private_hook_of_another_room():
-    """Methods extend their base classes; nothing else overrides `_take`, `_credits` or `_scores` of a method."""
-    hooks = {"_take", "_values", "_credits", "_scores"}
+    """Methods extend their base classes; nothing else overrides `_step`, `_credits` or `_scores` of a method."""
+    hooks = {"_step", "_values", "_credits", "_scores"}
     for name, node in nodes(ast.ClassDef):
         methods = {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
         bases = {ast.unparse(base).partition("[")[0] for base in node.bases}
         extends = bases & {"Assessor", "ConfiguredAssessor", "UtilityAssessor", "GameAssessor", "CoAst"}
         wraps = name.endswith("integrations/trackers/tracker.py")  # hands everything to the assessor inside it
         assert not (extends and methods & hooks) or wraps or name.startswith("src/fedcoast/methods/"), name
+
+
+def test_no_step_of_a_method_assigns_to_its_assessor():
+    """A step returns its state, and the base class commits it. A counter of what a step cost is not state."""
+    counters = {"evaluations"}
+    for name, node in nodes(ast.FunctionDef):
+        if node.name != "_step":
+            continue
+        for part in ast.walk(node):
+            if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store):
+                assert part.attr in counters, f"{name}:{part.lineno} assigns to {ast.unparse(part)}"
 
 
 def test_the_paper_is_no_part_of_the_package():

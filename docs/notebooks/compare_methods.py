@@ -7,7 +7,11 @@
 import fedcoast
 from fedcoast import METHODS, Recorder, compare
 from fedcoast.simulation.datasets.heart import load_heart
-from fedcoast.simulation.site_federation import SiteExperiment, SiteFederation, retraining_shapley
+from fedcoast.simulation.site_federation import (
+    SiteExperiment,
+    SiteFederation,
+    retraining_shapley,
+)
 
 experiment = SiteExperiment(rounds=20, seed=1)
 hospitals = load_heart()
@@ -22,7 +26,8 @@ run
 # ## Every method that needs no validation data
 
 # %%
-names = [name for name, method in METHODS.items() if not {"utility", "gradient"} & set(method.needs)]
+data = {"utility", "gradient"}  # what a method may need of validation data
+names = [name for name, method in METHODS.items() if not data & set(method.needs)]
 answers = compare(run, {name: METHODS[name].make() for name in names})
 print(answers)
 

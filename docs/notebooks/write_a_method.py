@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Write a method
 #
-# A method is a class that looks at one round at a time and returns credits. Everything else (partial participation,
+# A method is a class that reads one round at a time and returns credits. Everything else (partial participation,
 # quarantine of bad uploads, saving, ranking, JSON) comes with the base class.
 
 # %%
@@ -22,16 +22,19 @@ class Alignment(Assessor):
     def settings(self):
         return {}
 
-    def _take(self, fl_round, schema, uploads):
-        start, end = fl_round.read_start(schema), fl_round.read_end(schema)
-        names = [layer.name for layer in schema.trainable]
-        way = np.concatenate([(end[name] - start[name]).ravel() for name in names]).astype(np.float64)
+    def _step(self, view, state):
+        way = self._flat(view.schema, view.end, view.start)
         length = np.linalg.norm(way) or 1.0
         credits = {}
-        for client, model in uploads:  # one upload in memory at a time
-            update = np.concatenate([(model[name] - start[name]).ravel() for name in names]).astype(np.float64)
-            credits[client] = float(update @ way / length)
-        return {fl_round.number: credits}
+        for client, model in view.uploads():  # one upload in memory at a time
+            credits[client] = float(self._flat(view.schema, model, view.start) @ way / length)
+        return {view.number: credits}, state
+
+    @staticmethod
+    def _flat(schema, after, before):
+        names = [layer.name for layer in schema.trainable]
+        steps = [np.float64(after[name]) - before[name] for name in names]
+        return np.concatenate([step.ravel() for step in steps])
 
 
 # %% [markdown]
@@ -49,8 +52,8 @@ print("Alignment keeps the contract of an assessor")
 
 # %%
 rounds = list(SiteFederation(load_heart(), SiteExperiment(rounds=20)))
-methods = {"alignment": Alignment(), "coast": METHODS["coast"].make(), "cosine": METHODS["cosine"].make()}
-print(compare(rounds, methods))
+methods = {name: METHODS[name].make() for name in ("coast", "cosine")}
+print(compare(rounds, {"alignment": Alignment(), **methods}))
 
 # %% [markdown]
 # [A method of your own](../own-method.md) lists the promises, and says how to add a method to fedcoast or keep it in a

@@ -16,6 +16,7 @@ MODULES = {
     "fedcoast.testing": "Check a method of your own",
     "fedcoast.plotting": "Figures",
     "fedcoast.integrations.flower": "Flower",
+    "fedcoast.integrations.flower.legacy": "Flower: the old API",
     "fedcoast.integrations.nvflare": "NVIDIA FLARE",
     "fedcoast.integrations.observer_hub": "Your own loop: the hub",
     "fedcoast.integrations.round_capture": "Your own loop: what a round is made of",
@@ -23,11 +24,15 @@ MODULES = {
     "fedcoast.integrations.ray": "Ray",
     "fedcoast.integrations.torch": "PyTorch",
     "fedcoast.analysis.uncertainty": "Uncertainty",
+    "fedcoast.analysis.verdicts": "Verdicts",
+    "fedcoast.analysis.flags": "Flags",
     "fedcoast.analysis.rewards": "Rewards",
     "fedcoast.analysis.health": "Health of the model",
     "fedcoast.audit": "Audit",
     "fedcoast.simulation.experiment": "Simulated federations: the experiment",
     "fedcoast.simulation.federation": "Simulated federations: the federation",
+    "fedcoast.simulation.attacks": "Simulated federations: attacks",
+    "fedcoast.simulation.site_federation": "Federations of real sites",
 }
 
 

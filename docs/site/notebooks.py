@@ -1,6 +1,7 @@
 """Notebooks are kept as text (jupytext, percent format), run while the site is built, and shown with their output."""
 
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from nbclient import NotebookClient
 SECONDS = 300
 # The kernel listens on this machine alone, and warns that even so nothing is encrypted.
 QUIET = ["--log-level=ERROR"]
+FRAME = re.compile(r"<style scoped>.*?</style>\n?|(?<=<table) border=\"1\" class=\"dataframe\"", re.DOTALL)
 
 
 def rendered(source: Path) -> dict[str, str | bytes]:
@@ -24,5 +26,6 @@ def rendered(source: Path) -> dict[str, str | bytes]:
     text, resources = nbconvert.MarkdownExporter().from_notebook_node(
         notebook, resources={"output_files_dir": f"{source.stem}_files", "unique_key": source.stem}
     )
+    text = FRAME.sub("", text)  # data frames look like the site's own tables, and scroll where they are too wide
     page: dict[str, str | bytes] = {f"notebooks/{source.stem}.md": text}
     return page | {f"notebooks/{path}": content for path, content in resources["outputs"].items()}

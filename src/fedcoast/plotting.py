@@ -29,7 +29,7 @@ def ranking(assessment: Assessment, level: float = 0.9, ax: "Axes | None" = None
     axes = _axes(ax, height=0.5 + 0.35 * len(assessment.ranking))
     clients = assessment.ranking[::-1]
     values = [assessment.scores[client] for client in clients]
-    axes.barh(range(len(clients)), values, color=[HELPS if value >= 0 else HURTS for value in values])
+    axes.barh(range(len(clients)), values, color=[HELPS if value >= 0 else HURTS for value in values], alpha=0.6)
     intervals = uncertainty(assessment, level=level).intervals
     for place, client in enumerate(clients):
         if (interval := intervals[client]) is not None:

@@ -2,6 +2,7 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -337,3 +338,12 @@ def test_the_worked_example_of_the_page_is_what_is_paid():
     for client, verdict, amount in rows:
         assert paid.verdicts[client] == verdict
         assert Decimal(amount) * 100 == paid.cents[client]
+
+
+def test_clients_that_the_method_cannot_order_are_paid_equally():
+    credits = {n: {"ann": 9.0 + n % 2, "bob": 5.0 + n % 3, "cid": 1.0 + n % 2} for n in range(30)}
+    scores = {client: sum(of[client] for of in credits.values()) for client in ("ann", "bob", "cid")}
+    answer = Assessment("mine", scores, credits, rounds_scored=dict.fromkeys(scores, 30), zero_is_idle=True)
+    apart, tied = rewards(answer), rewards(replace(answer, unordered=(("ann", "bob"),)))
+    assert apart.shares["ann"] > apart.shares["bob"]
+    assert tied.shares["ann"] == tied.shares["bob"] > tied.shares["cid"]

@@ -274,3 +274,21 @@ def test_every_kind_of_method_gets_an_answer_or_a_reason(method):
     sure = uncertainty(assessment, draws=100)
     assert bool(sure.note) == all(interval is None for interval in sure.intervals.values())
     assert set(sure.clients) == set(assessment.clients)
+
+
+def test_clients_that_the_method_cannot_order_are_never_told_apart(three):
+    sure = uncertainty(three)
+    best, second, last = sure.clients
+    assert sure.groups == ((best,), (second, last))
+    unsure = uncertainty(replace(three, unordered=((best, last),)))
+    assert math.isinf(unsure.reach[0, 2])
+    assert math.isinf(unsure.reach[2, 0])
+    assert math.isnan(unsure.prob_above[0, 2])
+    assert unsure.groups == ((best, second, last),)
+    np.testing.assert_array_equal(unsure.reach[0, 1], sure.reach[0, 1])
+
+
+def test_more_rounds_do_not_order_what_the_method_cannot(three):
+    first, second, _ = uncertainty(three).clients
+    sure = uncertainty(replace(three, unordered=((first, second),)))
+    assert sure.rounds_to_settle[first, second] == math.inf

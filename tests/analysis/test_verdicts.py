@@ -1,6 +1,7 @@
 """One verdict per client, and what operators met before there was one (a trial as three new users would do it)."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -222,3 +223,13 @@ def test_blind_spots_are_said_where_they_matter():
     fine = answered(streams({"a": 400.0, "b": 300.0}))
     assert blind_spots(fine, uncertainty(fine)) == []
     assert too_early(fine, uncertainty(fine)) == ""
+
+
+def test_pairs_without_an_order_are_named():
+    scores = dict.fromkeys(["ann", "bob", "cid", "dan"], 1.0) | {"ann": 2.0}
+    credits = {1: dict.fromkeys(scores, 1.0)}
+    some = Assessment("mine", scores, credits, unordered=(("ann", "bob"),), zero_is_idle=True)
+    assert any("cannot tell the order" in line and "ann and bob" in line for line in blind_spots(some, None))
+    pairs = tuple(combinations(scores, 2))
+    nobody = Assessment("mine", scores, credits, unordered=pairs, zero_is_idle=True)
+    assert any("neither end clearly leads" in line for line in blind_spots(nobody, None))

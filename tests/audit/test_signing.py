@@ -43,6 +43,17 @@ def test_rounds_cut_off_at_the_end_are_found(signed):
     assert done.code == 1
 
 
+def test_rounds_cut_off_where_no_head_was_kept_are_not_called_as_recorded(tmp_path):
+    """Trial 1.4: "is as it was recorded: 17 rounds", without a word that no head was given."""
+    record(tmp_path / "run", 6)
+    for number in (4, 5, 6):
+        shutil.rmtree(tmp_path / "run" / "rounds" / f"{number:010}")
+    verdict = fedcoast("verify", tmp_path / "run").stdout.splitlines()[-1]
+    assert "agrees with itself: 3 rounds" in verdict
+    assert "No head that was kept elsewhere was given" in verdict
+    assert "rounds cut off at the end" in verdict
+
+
 def test_a_chain_written_anew_is_found(signed):
     shutil.rmtree(signed / "run")
     record(signed / "run", first=1)

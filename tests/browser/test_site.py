@@ -37,6 +37,16 @@ def test_every_page_opens_offline_and_asks_nobody_for_anything(site, visit):
     assert [words for words in page.complaints if "Unsafe attempt" not in words] == []
 
 
+def test_no_page_is_wider_than_a_phone(site, visit):
+    page = visit((site / "index.html").as_uri(), viewport={"width": 390, "height": 844})
+    pages = [path for path in site.rglob("*.html") if path.name != "404.html"]
+    widths = {}
+    for path in pages:
+        page.goto(path.as_uri(), wait_until="load")
+        widths[path.name] = page.evaluate("document.documentElement.scrollWidth")
+    assert {name: width for name, width in widths.items() if width > 390} == {}
+
+
 def test_no_page_names_a_foreign_script_style_or_picture(site):
     for path in site.rglob("*.html"):
         loaded = re.findall(r"<(?:script|img|link)[^>]+(?:src|href)=\"?(https?:[^\" >]+)", path.read_text("utf-8"))

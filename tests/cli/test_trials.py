@@ -3,6 +3,7 @@
 import io
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -40,6 +41,19 @@ def test_wrong_names_of_the_lab_are_refused_at_once_with_the_nearest(tmp_path, n
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("names", [("--dataset", "digit"), ("--dataset", "digits")])
+def test_names_are_refused_before_anything_heavy_is_loaded(names):
+    """Trial 1.15: a wrong dataset took 4.7 s, since PyTorch and scikit-learn were imported first."""
+    code = (
+        "import sys; from fedcoast.cli import main\n"
+        f"sys.argv = ['fedcoast', 'simulate', *{names!r}]\n"
+        "try: main()\nexcept SystemExit as end: code = end.code\n"
+        "print(code, sorted({'torch', 'sklearn', 'scipy'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "3 []\n", done.stderr
+
+
 @pytest.mark.parametrize("command", ["serve", "watch"])
 def test_a_mistyped_path_is_not_waited_for(tmp_path, command):
     done = fedcoast(command, tmp_path / "typo" / "run")
@@ -54,6 +68,23 @@ def test_every_command_that_answers_takes_coasts_options_and_shows_their_default
     for option in ("--keep", "--horizon", "--layers"):
         assert option in text
     assert f"default: ({CoAstConfig().keep})" in text
+
+
+def test_assess_shows_ranges_and_the_ranks_that_are_open(tmp_path):
+    """Trial 1.6: `assess` never showed a range."""
+    record(tmp_path / "run", 12)
+    said = fedcoast("assess", tmp_path / "run").stdout
+    assert "90% range" in said
+    assert len(re.findall(r"^ ?\d \(\d–\d\) .*−?[\d.]+ to −?[\d.]+ ", said, re.MULTILINE)) == 3
+
+
+def test_one_client_of_the_lab_has_no_agreement_with_an_order(tmp_path):
+    """Trial 1.12: the lab printed "+nan", and "helps … with 90 % confidence"."""
+    options = ("--dataset", "digits", "--model", "mlp", "--clients", "1", "--rounds", "8", "--out", tmp_path)
+    done = fedcoast("simulate", *options)
+    assert done.code == 0, done.stderr
+    assert "nan" not in done.stdout
+    assert "There is one client. Scores compare clients, so its score says little." in done.stdout
 
 
 def test_did_you_mean_is_asked_once():
@@ -122,6 +153,16 @@ def test_the_demo_leaves_its_run_and_every_command_it_prints_works(tmp_path, mon
     assert fedcoast("verify", run).code == 0
 
 
+def test_methods_that_lack_validation_data_are_named_in_one_line(tmp_path):
+    """Trial 1.10: fifteen lines said one after the other that validation data are missing."""
+    record(tmp_path / "run", 3)
+    names = ("shapley", "banzhaf", "leave-one-out")
+    done = fedcoast("compare", tmp_path / "run", "--methods", f"norm,{','.join(names)}", "--no-memory")
+    (line,) = (line for line in done.stdout.splitlines() if "validation data" in line)
+    assert line.startswith(f"no answer from {', '.join(names)}: it needs validation data")
+    assert "--utility module:function" in line
+
+
 @pytest.mark.slow
 def test_wrong_labels_are_warned_about_and_the_clean_client_is_not_called_the_least(tmp_path):
     """Trial 1.2: "least by client 0", the only clean one."""
@@ -138,6 +179,8 @@ def test_wrong_labels_are_warned_about_and_the_clean_client_is_not_called_the_le
     assert found.rank_intervals[0] != (5, 5)
 
 
-@pytest.mark.parametrize("command", ["assess", "compare", "rewards", "report", "serve", "watch", "verify", "simulate"])
+@pytest.mark.parametrize("command", ["assess", "compare", "rewards", "report", "serve", "watch", "verify", "sign",
+                                     "import", "demo", "simulate", "lab samples", "lab attack"])  # fmt: skip
 def test_every_main_command_shows_an_example(command):
-    assert re.search(rf"Example: fedcoast\s+{command}", fedcoast(command, "--help").stdout)
+    text = re.sub(r"\s+", " ", fedcoast(*command.split(), "--help").stdout)
+    assert f"Example: fedcoast {command}" in text

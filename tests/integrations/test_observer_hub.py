@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from fedcoast import BadSetting, CoAst, Recorder, replay
+from fedcoast.analysis.running_verdicts import CODES
+from fedcoast.analysis.uncertainty import uncertainty
+from fedcoast.analysis.verdicts import verdicts
 from fedcoast.audit import verify
 from fedcoast.integrations.observer_hub import ObserverHub
 from fedcoast.integrations.round_capture import ClientUpload, RoundCapture
@@ -43,6 +46,19 @@ class Server:
             one: ClientUpload(lambda one=one: sent[one], weights[one], self.is_difference) for one in reversed(STEPS)
         }
         return self.hub.publish(self.hub.number(number), RoundCapture(start, uploads, end))
+
+
+def test_the_metrics_of_a_round_have_the_verdicts_of_the_report():
+    coast = CoAst(keep=1)
+    server = Server(coast)
+    for number in range(1, 31):
+        metrics = server.run(number, change=lambda model: {name: np.array(a) for name, a in server.model.items()})
+    answer = coast.assessment()
+    expected = verdicts(answer, uncertainty(answer))
+    assert expected["bob"] == "idle"  # it returned the model in every round
+    for client, verdict in expected.items():
+        assert metrics[f"fedcoast/coast/verdict/{client}"] == CODES[verdict]
+    assert {type(value) for key, value in metrics.items() if "/verdict/" in key} == {int}
 
 
 def put(value):

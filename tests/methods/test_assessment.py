@@ -172,3 +172,21 @@ def test_an_assessment_of_thousands_of_clients_is_written_quickly():
     assert Assessment.from_json(many.to_json()) == many
     assert Assessment.from_csv(many.to_csv()) == many
     assert time.perf_counter() - before < 5
+
+
+def test_pairs_without_an_order_come_back_from_json():
+    scored = dict.fromkeys(["ann", "bob", 3], 0)
+    answer = Assessment(
+        "mine", {"ann": 2.0, "bob": 1.0, 3: 0.0}, rounds_scored=scored, unordered=(("bob", 3), ("ann", 3))
+    )
+    assert set(map(frozenset, Assessment.from_json(answer.to_json()).unordered)) == {
+        frozenset(pair) for pair in answer.unordered
+    }
+    assert '"unordered"' not in replace(answer, unordered=()).to_json()
+
+
+@pytest.mark.parametrize("pairs", [[[0, 0]], [[0, 9]], [[0]], [[0.0, 1]], [[True, 1]], 7])
+def test_pairs_of_nobody_are_refused(pairs):
+    data = json.loads(replace(SMALL, unordered=(("ann", "bob"),)).to_json()) | {"unordered": pairs}
+    with pytest.raises(BadFile, match="not an assessment in JSON"):
+        Assessment.from_json(json.dumps(data))

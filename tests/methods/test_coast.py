@@ -211,7 +211,7 @@ def votes_of(layers, rounds=DEEP):
     """How many votes a client has: all parameters of the layers that count."""
     assessor = CoAst.votes(keep=1, layers=layers, signal="update", reference="movement", ulp_tolerance=0)
     show(assessor, rounds)
-    (pending, *_) = assessor._waiting
+    (pending, *_) = assessor._state.pending
     return int(sizes(pending.signals["ann"], pending.plane_layout).sum())
 
 
@@ -318,7 +318,7 @@ def test_statistics_of_normalisation_layers_never_vote():
 def votes_of_network(rounds):
     assessor = CoAst.votes(keep=1, signal="update")
     assessor.observe(rounds[0])
-    (pending,) = assessor._waiting
+    (pending,) = assessor._state.pending
     return sum(pending.plane_layout.sizes)
 
 

@@ -23,10 +23,10 @@ TRUTH = {"ann": 3.0, "bob": 2.0, "cid": 1.0}
 class Falling(Norm):
     """Fails in round 3, in a way nobody planned."""
 
-    def _take(self, fl_round, schema, uploads):
-        if fl_round.number == 3:
+    def _step(self, view, state):
+        if view.number == 3:
             raise IndexError("list index out of range")
-        return super()._take(fl_round, schema, uploads)
+        return super()._step(view, state)
 
 
 class Undefined(Norm):
@@ -114,14 +114,14 @@ def test_costs_are_counted():
 
 def test_memory_is_measured_when_asked():
     class Greedy(Norm):
-        def _take(self, fl_round, schema, uploads):
+        def _step(self, view, state):
             hold = np.ones(500_000)  # four megabytes, for the time of a round
-            return super()._take(fl_round, schema, uploads) if hold.any() else {}
+            return super()._step(view, state) if hold.any() else ({}, state)
 
     class Hoarding(Greedy):
-        def _take(self, fl_round, schema, uploads):
+        def _step(self, view, state):
             self.attic = [*getattr(self, "attic", []), np.ones(250_000)]
-            return super()._take(fl_round, schema, uploads)
+            return super()._step(view, state)
 
     comparison = compare(
         federation(rounds=3), {"norm": Norm(), "greedy": Greedy(), "hoarding": Hoarding()}, measure_memory=True

@@ -88,7 +88,7 @@ def test_what_is_held_in_memory_stays_within_the_budget(tmp_path):
         assessor, most = by_movement(spill_dir=tmp_path, memory_limit="1KB", horizon=4, **settings), 0
         for round in ROUNDS:
             assessor.observe(round)
-            in_memory = [held.in_memory for held in assessor._in_store]
+            in_memory = [held.in_memory for held in assessor._state.in_store]
             most = max(most, sum(in_memory))
             assert len(files(tmp_path)) == in_memory.count(0)
         assert 0 < most <= 1000

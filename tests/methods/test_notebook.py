@@ -53,3 +53,9 @@ def test_a_long_table_says_that_there_is_more():
     shown = Assessment("coast", dict.fromkeys(clients, 0.0), rounds_scored=dict.fromkeys(clients, 1))._repr_html_()
     assert shown.count("<tr>") == 31
     assert "70 more clients" in shown
+
+
+def test_text_is_text_in_a_notebook_too(answer, monkeypatch):
+    outside = str(answer)
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert str(answer) == outside != ""

@@ -204,7 +204,7 @@ def test_memory_does_not_grow_with_the_rounds_once_the_horizon_is_full(seed, set
     sizes = []
     for fl_round in federation(seed=seed, rounds=12):
         assessor.observe(fl_round)
-        sizes.append(sum(array.nbytes for array in assessor._state()[1].values()))
+        sizes.append(sum(array.nbytes for array in assessor._dump_state(assessor._state)[1].values()))
     full = settings["horizon"] - 1
     assert sizes[0] > 0
     if settings["past_weight"] == 0:

@@ -274,3 +274,11 @@ def test_those_who_cannot_be_told_apart_are_named_with_what_it_would_take():
 def test_numbers_and_names_of_clients_cannot_be_confused():
     record = assess_rounds(federation(rounds=4, clients=(7, "7", "")), made=MADE)
     assert {summary.name for summary in record.summaries} == {"client 7", "7", "client ''"}
+
+
+def test_where_everybody_missed_a_round_it_is_said_in_words():
+    """Trial 1.17: "0 of 50 clients took part in all"."""
+    credits = {n: {client: 1.0 for at, client in enumerate("abc") if (n + at) % 3} for n in range(12)}
+    scores = {client: float(sum(client in of for of in credits.values())) for client in "abc"}
+    report = build_report(Assessment("mine", scores, credits, rounds_scored={c: int(s) for c, s in scores.items()}))
+    assert coverage(report).startswith("No client took part in all 12 valued rounds. Totals favour those")

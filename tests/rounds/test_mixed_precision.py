@@ -5,6 +5,7 @@ import pytest
 
 from fedcoast import BFloat16, CoAst, Recorder, Round, replay
 from fedcoast.rounds.arrays import as_float
+from fedcoast.rounds.round_view import RoundView
 
 
 def rounds(server, client, count=4):
@@ -41,9 +42,9 @@ def test_narrow_uploads_to_a_wide_model_are_widened_exactly():
     start, end = {"w": np.zeros(4)}, {"w": np.float64([1, 0, 0, 0])}
     local = {"a": {"w": np.float16([0.5, 0, 0, 0])}, "b": {"w": np.float32([0, -0.25, 0, 0])}}
     fl_round = Round(1, start=start, local=local, end=end)
-    quarantined = {}
-    uploads = dict(fl_round.uploads(fl_round.schema(), "quarantine", quarantined))
-    assert quarantined == {}
+    view = RoundView(fl_round, fl_round.schema(), "quarantine")
+    uploads = dict(view.uploads())
+    assert view.quarantined == {}
     assert {array.dtype for model in uploads.values() for array in model.values()} == {np.dtype(np.float64)}
     assert uploads["a"]["w"].tolist() == [0.5, 0, 0, 0]
 
@@ -51,9 +52,9 @@ def test_narrow_uploads_to_a_wide_model_are_widened_exactly():
 def test_a_number_beyond_the_precision_of_the_model_costs_only_its_client():
     model = {"w": np.zeros(4, np.float32)}
     fl_round = Round(1, start=model, local={"a": model, "b": {"w": np.full(4, 1e300)}}, end=model)
-    quarantined = {}
-    assert [client for client, _ in fl_round.uploads(fl_round.schema(), "quarantine", quarantined)] == ["a"]
-    assert "layer 'w' must be finite; got inf" in quarantined["b"]
+    view = RoundView(fl_round, fl_round.schema(), "quarantine")
+    assert [client for client, _ in view.uploads()] == ["a"]
+    assert "layer 'w' must be finite; got inf" in view.quarantined["b"]
 
 
 def test_rounding_to_bfloat16_agrees_with_torch():
@@ -66,5 +67,5 @@ def test_rounding_to_bfloat16_agrees_with_torch():
     np.testing.assert_array_equal(as_float(values, "float32", "bfloat16"), wanted)
     model = {"w": BFloat16(np.zeros(5, np.float32))}
     fl_round = Round(1, start=model, local={"a": {"w": np.full(5, 1 + 2**-9)}}, end=model)
-    ((_, upload),) = fl_round.uploads(fl_round.schema(), "raise", {})
+    ((_, upload),) = RoundView(fl_round, fl_round.schema(), "raise").uploads()
     assert upload["w"].tolist() == [1] * 5

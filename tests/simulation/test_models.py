@@ -7,7 +7,12 @@ import torch
 from torch import nn
 
 from fedcoast.errors import BadSetting
-from fedcoast.simulation.models import MODELS, SMALLEST, build
+from fedcoast.simulation import names
+from fedcoast.simulation.datasets import NAMES as DATASETS
+from fedcoast.simulation.datasets import load
+from fedcoast.simulation.models import MODELS, build
+from fedcoast.simulation.names import SMALLEST
+from fedcoast.simulation.settings import SETTINGS
 
 SHAPES = [(3, 32, 10), (1, 8, 10), (3, 96, 6), (3, 28, 100)]
 CASES = [(name, *shape) for name in sorted(MODELS) for shape in SHAPES if shape[1] >= SMALLEST.get(name, 8)]
@@ -54,6 +59,13 @@ def expected_count(name: str, channels: int, size: int, classes: int) -> int:
         "resnet4": stem + 2 * narrow + convolution(64, 128, 3) + 6 * wide + linear(128 * left**2, classes),
         "resnet18": resnet18_count(channels, classes),
     }[name]
+
+
+def test_names_known_without_torch_are_those_of_the_lab() -> None:
+    assert tuple(MODELS) == names.MODELS
+    assert tuple(SETTINGS) == names.SETTINGS
+    assert tuple(names.SIDES) == DATASETS
+    assert load("digits").train_images.shape[1:3] == (names.SIDES["digits"],) * 2
 
 
 def count(model: nn.Module) -> int:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fedcoast.stats.client_line import LARGEST_FACTOR, AgreementSums, line_factors, shared_factor
+from fedcoast.stats.client_line import LARGEST_FACTOR, AgreementSums, client_line, shared_factor
 
 WEIGHTS = ~np.eye(5, dtype=bool) * 1.0
 PLACES = np.linspace(-1, 1, 5)
@@ -13,6 +13,10 @@ def halves(table, noise=0.0, seed=0):
     rng = np.random.default_rng(seed)
     parts = [np.where(WEIGHTS > 0, table + noise * rng.normal(size=table.shape), 0.0) for _ in range(2)]
     return [AgreementSums(part, WEIGHTS) for part in parts]
+
+
+def line_factors(parts, past_weight, line_weight):
+    return client_line(parts, past_weight).factors(line_weight)
 
 
 def on_a_line(lead=0.05, range_=1.0):
@@ -88,3 +92,38 @@ def test_the_shared_factor_is_that_of_least_squares():
 
     for direction in np.eye(5):
         assert misfit(factor) <= min(misfit(factor + 1e-3 * direction), misfit(factor - 1e-3 * direction))
+
+
+def test_clients_at_the_same_place_on_a_line_have_no_order():
+    places = np.array([-1.0, -0.98, 0.0, 0.5, 1.0])
+    distance = places[:, np.newaxis] - places
+    line = client_line(halves(np.exp(-(distance**2)) * (1 - 0.05 * distance)), past_weight=0.42)
+    assert line.unordered[0, 1]
+    assert not line.unordered[[0, 0, 0, 1, 1, 2], [2, 3, 4, 2, 4, 4]].any()
+    np.testing.assert_array_equal(line.unordered, line.unordered.T)
+
+
+def test_where_neither_end_leads_nobody_has_an_order():
+    line = client_line(halves(on_a_line(lead=0.0), noise=1e-3), past_weight=0.42)
+    assert not line.clear_end
+    assert line.unordered.sum() == 5 * 4
+
+
+def test_an_end_that_leads_in_one_half_of_the_rounds_alone_does_not_clearly_lead():
+    parts = [halves(on_a_line(lead))[0] for lead in (0.1, -0.02)]
+    assert not client_line(parts, past_weight=0.42).clear_end
+
+
+def test_where_there_is_no_line_every_pair_has_an_order():
+    quality = np.array([5.0, 4.0, 3.0, 2.0, 1.0])
+    assert not client_line(halves(np.outer(quality, quality)), past_weight=0.42).unordered.any()
+
+
+def test_an_idle_client_is_on_no_line():
+    grown = [
+        AgreementSums(*(np.pad(array, (0, 1)) for array in (half.weighted, half.weights)))
+        for half in halves(on_a_line(lead=0.0), noise=1e-3)
+    ]
+    line = client_line(grown, past_weight=0.42)
+    assert np.isnan(line.place[-1])
+    assert not line.unordered[-1].any()

@@ -44,12 +44,11 @@ class Lengths(Assessor):
     def settings(self):
         return {}
 
-    def _take(self, fl_round, schema, uploads):
-        start = fl_round.read_start(schema)
-        return {fl_round.number: {client: self._length(model, start, schema) for client, model in uploads}}
+    def _step(self, view, state):
+        return {view.number: {c: self._length(model, view) for c, model in view.uploads()}}, state
 
-    def _length(self, model, start, schema):
-        return float(sum(np.abs(model[e.name].astype(float) - start[e.name]).sum() for e in schema.trainable))
+    def _length(self, model, view):
+        return float(sum(np.abs(model[e.name].astype(float) - view.start[e.name]).sum() for e in view.schema.trainable))
 
 
 class Talkative(Lengths):
@@ -58,10 +57,10 @@ class Talkative(Lengths):
 
 
 class Tidying(Lengths):
-    def _take(self, fl_round, schema, uploads):
-        credits = super()._take(fl_round, schema, uploads)
-        fl_round.start["body.bias"][0] = 0
-        return credits
+    def _step(self, view, state):
+        result = super()._step(view, state)
+        view.fl_round.start["body.bias"][0] = 0
+        return result
 
 
 class Borrowing(Lengths):
@@ -69,40 +68,41 @@ class Borrowing(Lengths):
 
     last = None
 
-    def _take(self, fl_round, schema, uploads):
-        before, self.last = self.last, fl_round.end["head.bias"]
+    def _step(self, view, state):
+        before, self.last = self.last, view.fl_round.end["head.bias"]
         bonus = 0.0 if before is None else float(before.sum())
-        return {n: {c: v + bonus for c, v in of.items()} for n, of in super()._take(fl_round, schema, uploads).items()}
+        ((number, credits),) = super()._step(view, state)[0].items()
+        return {number: {client: credit + bonus for client, credit in credits.items()}}, state
 
 
 class FirstComeFirstServed(Lengths):
-    def _take(self, fl_round, schema, uploads):
-        ((number, credits),) = super()._take(fl_round, schema, uploads).items()
-        return {number: {client: credits[client] + place for place, client in enumerate(fl_round.local)}}
+    def _step(self, view, state):
+        ((number, credits),) = super()._step(view, state)[0].items()
+        return {number: {client: credits[client] + place for place, client in enumerate(view.fl_round.local)}}, state
 
 
 class Partisan(Lengths):
-    def _take(self, fl_round, schema, uploads):
-        ((number, credits),) = super()._take(fl_round, schema, uploads).items()
-        return {number: {client: credit + len(str(client)) for client, credit in credits.items()}}
+    def _step(self, view, state):
+        ((number, credits),) = super()._step(view, state)[0].items()
+        return {number: {client: credit + len(str(client)) for client, credit in credits.items()}}, state
 
 
 class Sentimental(Lengths):
     """Goes on crediting who left."""
 
-    def _take(self, fl_round, schema, uploads):
-        ((number, credits),) = super()._take(fl_round, schema, uploads).items()
-        return {number: dict.fromkeys(self._ledger.clients, 0.0) | credits}
+    def _step(self, view, state):
+        ((number, credits),) = super()._step(view, state)[0].items()
+        return {number: dict.fromkeys(self._ledger.clients, 0.0) | credits}, state
 
 
 class Positional(Lengths):
     """Takes clients for places in a list, as FedML did."""
 
-    def _take(self, fl_round, schema, uploads):
-        ((number, credits),) = super()._take(fl_round, schema, uploads).items()
+    def _step(self, view, state):
+        ((number, credits),) = super()._step(view, state)[0].items()
         if not hasattr(self, "columns"):
             self.columns = list(credits)
-        return {number: {client: credits[client] for client in self.columns}}
+        return {number: {client: credits[client] for client in self.columns}}, state
 
 
 class Forgetful(Lengths):
@@ -110,34 +110,33 @@ class Forgetful(Lengths):
 
     total = 0.0
 
-    def _take(self, fl_round, schema, uploads):
-        ((number, credits),) = super()._take(fl_round, schema, uploads).items()
+    def _step(self, view, state):
+        ((number, credits),) = super()._step(view, state)[0].items()
         self.total += sum(credits.values())
-        return {number: {client: credit / self.total for client, credit in credits.items()}}
+        return {number: {client: credit / self.total for client, credit in credits.items()}}, state
 
 
 class Hoarding(Lengths):
-    def __init__(self, bad_uploads="quarantine"):
-        super().__init__(bad_uploads)
-        self.attic = {}
+    def _initial_state(self):
+        return {}
 
-    def _take(self, fl_round, schema, uploads):
-        self.attic = {**self.attic, str(fl_round.number): np.zeros(10)}
-        return super()._take(fl_round, schema, uploads)
+    def _step(self, view, state):
+        credits, _ = super()._step(view, state)
+        return credits, {**state, str(view.number): np.zeros(10)}
 
-    def _state(self):
-        return {}, dict(self.attic)
+    def _dump_state(self, state):
+        return {}, dict(state)
 
-    def _restore(self, facts, arrays):
-        self.attic = dict(arrays)
+    def _load_state(self, facts, arrays):
+        return dict(arrays)
 
 
 class HoardingFacts(Hoarding):
-    def _state(self):
-        return {"attic": [array.tolist() for array in self.attic.values()]}, {}
+    def _dump_state(self, state):
+        return {"attic": [array.tolist() for array in state.values()]}, {}
 
-    def _restore(self, facts, arrays):
-        self.attic = {str(place): np.array(row) for place, row in enumerate(facts["attic"])}
+    def _load_state(self, facts, arrays):
+        return {str(place): np.array(row) for place, row in enumerate(facts["attic"])}
 
 
 class DeclaredHoarding(Hoarding):
@@ -145,60 +144,60 @@ class DeclaredHoarding(Hoarding):
 
 
 class Gambling(Lengths):
-    def _length(self, model, start, schema):
+    def _length(self, model, view):
         return np.random.default_rng().random()
 
 
 class GamblingWithTheHouse(Lengths):
     """The same every time, at the cost of everybody's random numbers."""
 
-    def _length(self, model, start, schema):
+    def _length(self, model, view):
         random.random()
-        return super()._length(model, start, schema)
+        return super()._length(model, view)
 
 
 class Dividing(Lengths):
-    def _length(self, model, start, schema):
+    def _length(self, model, view):
         with np.errstate(all="ignore"):
-            return float(1 / np.float64(super()._length(model, start, schema)))
+            return float(1 / np.float64(super()._length(model, view)))
 
 
 class Refusing(Lengths):
-    def _take(self, fl_round, schema, uploads):
-        if len(fl_round.clients) < 2:
+    def _step(self, view, state):
+        if len(view.clients) < 2:
             raise BadSetting("two clients are wanted")
-        return super()._take(fl_round, schema, uploads)
+        return super()._step(view, state)
 
 
 class Singles(Lengths):
     """float32 is no number that JSON knows."""
 
-    def _length(self, model, start, schema):
-        return np.float32(super()._length(model, start, schema))
+    def _length(self, model, view):
+        return np.float32(super()._length(model, view))
 
 
 class Contagious(Lengths):
     """A bad upload changes what the others get."""
 
-    def _take(self, fl_round, schema, uploads):
-        ((number, credits),) = super()._take(fl_round, schema, uploads).items()
-        return {number: {client: credit / len(fl_round.clients) for client, credit in credits.items()}}
+    def _step(self, view, state):
+        ((number, credits),) = super()._step(view, state)[0].items()
+        return {number: {client: credit / len(view.clients) for client, credit in credits.items()}}, state
 
 
 class Hasty(Lengths):
-    """Changes itself before all is read."""
+    """Changes itself instead of returning a new state."""
 
     seen_rounds = 0
 
-    def _take(self, fl_round, schema, uploads):
+    def _step(self, view, state):
         self.seen_rounds += 1
-        ((number, credits),) = super()._take(fl_round, schema, uploads).items()
-        return {number: {client: credit * self.seen_rounds for client, credit in credits.items()}}
+        ((number, credits),) = super()._step(view, state)[0].items()
+        return {number: {client: credit * self.seen_rounds for client, credit in credits.items()}}, state
 
-    def _state(self):
+    def _dump_state(self, state):
         return {"seen": self.seen_rounds}, {}
 
-    def _restore(self, facts, arrays):
+    def _load_state(self, facts, arrays):
         self.seen_rounds = facts["seen"]
 
 
@@ -259,15 +258,15 @@ class Biased(Lengths):
     def settings(self):
         return {"seed": self.seed}
 
-    def _take(self, fl_round, schema, uploads):
-        rng = np.random.default_rng([self.seed, fl_round.number])
-        return {fl_round.number: {client: rng.random() + 50 / len(str(client)) for client, _ in uploads}}
+    def _step(self, view, state):
+        rng = np.random.default_rng([self.seed, view.number])
+        return {view.number: {client: rng.random() + 50 / len(str(client)) for client, _ in view.uploads()}}, state
 
 
 class Unbiased(Biased):
-    def _take(self, fl_round, schema, uploads):
-        rng = np.random.default_rng([self.seed, fl_round.number])
-        return {fl_round.number: {client: rng.random() for client, _ in uploads}}
+    def _step(self, view, state):
+        rng = np.random.default_rng([self.seed, view.number])
+        return {view.number: {client: rng.random() for client, _ in view.uploads()}}, state
 
 
 BROKEN = [
@@ -339,13 +338,13 @@ def test_the_contract_can_be_checked_on_rounds_of_your_own():
 class NeedsEverybody(Lengths):
     """Refuses rounds that lack one of those it met first."""
 
-    def _take(self, fl_round, schema, uploads):
+    def _step(self, view, state):
         from fedcoast import BadRound
 
-        credits = super()._take(fl_round, schema, uploads)
-        if self.last_round is not None and set(credits[fl_round.number]) != set(self._ledger.clients):
-            raise BadRound(f"round {fl_round.number} lacks somebody; this needs full participation")
-        return credits
+        credits, state = super()._step(view, state)
+        if self.last_round is not None and set(credits[view.number]) != set(self._ledger.clients):
+            raise BadRound(f"round {view.number} lacks somebody; this needs full participation")
+        return credits, state
 
 
 def test_who_needs_everybody_may_refuse_only_if_it_says_so():

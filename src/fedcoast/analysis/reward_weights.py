@@ -70,7 +70,8 @@ def fair_scores(scores: Mapping[Client, Fraction], paid: Sequence[Client], luck:
     """For each paid client the middle of the paid scores that it cannot be told apart from.
 
     Two clients tie when they differ by no more than `Uncertainty.reach`, or by what two clients with the luck of this
-    one differ by: a client that is known well is not drawn to one that is hardly known. The middle is that of the
+    one differ by: a client that is known well is not drawn to one that is hardly known. Clients whose order the method
+    cannot tell tie as well. The middle is that of the
     highest and the lowest tied score, so that copies of a client move nobody's.
     """
     places = {client: place for place, client in enumerate(luck.clients)}
@@ -83,7 +84,7 @@ def fair_scores(scores: Mapping[Client, Fraction], paid: Sequence[Client], luck:
         tied = [scores[client]]
         for other in paid:
             between = min(float(luck.reach[place, places[other]]), own)
-            if abs(scores[client] - scores[other]) <= between * _SLACK:
+            if luck.unordered[place, places[other]] or abs(scores[client] - scores[other]) <= between * _SLACK:
                 tied.append(scores[other])
         fair[client] = (max(tied) + min(tied)) / 2
     return fair

@@ -128,7 +128,7 @@ class Rewards:
         from rich.text import Text
 
         money = self.cents is not None
-        table = Table("client", "score", "share", *(["amount"] if money else []), "range", "verdict")
+        table = Table("client", "paid for", "share", *(["amount"] if money else []), "range", "verdict")
         for column in table.columns[1:-1]:
             column.justify = "right"
         for client in self.clients:
@@ -155,6 +155,8 @@ class Rewards:
         unpaid = [client for client in self.named("cannot tell") if not self.shares[client]]
         if unpaid:
             notes.append(f"Not paid, no score above 0: {', '.join(map(printable, unpaid))}.")
+        if self.options.get("equal_pay_ties") is not None:
+            notes.append("Clients that cannot be told apart are paid for the middle of their scores.")
         if self.forced:
             notes.append("Forced: nothing says how much of this is luck.")
         return notes

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, get_args
@@ -11,7 +11,7 @@ import numpy as np
 
 from fedcoast.errors import BadSetting, Client
 from fedcoast.methods.assessment import Assessment
-from fedcoast.methods.text import as_text, printable
+from fedcoast.methods.text import as_text
 from fedcoast.rounds.clients import client_to_json
 from fedcoast.stats import bootstrap, rank_inference
 from fedcoast.stats.bootstrap import Bools, Floats
@@ -29,6 +29,8 @@ Whatever compares clients with each other or with zero uses it: joint ranges, ra
 ties. The interval of one client is about the luck of the rounds alone. Set so that equal clients are rarely told apart
 (docs/default.md); `python -m paper.bank_claims` shows what it does to claims. 1.0 takes the method to be without error.
 """
+
+DRAWS = 2000  # of the luck of the rounds
 
 By = Literal["total", "mean", "adjusted-mean"]
 Interval = tuple[float, float]
@@ -50,9 +52,10 @@ class Uncertainty:
     joint_intervals   of the totals, for all clients at once: with probability `level` not one is wrong. Verdicts and
                       reports use these
     reach             how far apart the ranked values of two clients must be to tell them apart, all pairs at once:
-                      `reach_factor` standard deviations of their difference
+                      `reach_factor` standard deviations of their difference; infinite where `unordered`
     rank_intervals    the best and the worst rank a client may really have, by `reach`
     prob_above        prob_above[i, j] is the probability that clients[i] really is above clients[j]; NaN if unknown
+    unordered         unordered[i, j] is true where the method cannot tell the order of two clients at all
     groups            runs of the ranking: whoever cannot be told apart is in the same one; clients without an
                       interval are in none
     rounds_to_settle  for neighbours in the ranking: how many more rounds would probably tell them apart; 0 where
@@ -84,6 +87,7 @@ class Uncertainty:
     rounds_needed: int = 0
     note: str = ""
     luck: Floats = field(default_factory=lambda: np.empty((0, 0)), repr=False, compare=False)  # draws, by client
+    unordered: Bools = field(default_factory=lambda: np.zeros((0, 0), bool), repr=False, compare=False)
 
     @property
     def of_values(self) -> Mapping[Client, Interval | None]:
@@ -125,30 +129,9 @@ class Uncertainty:
 
     def table(self) -> "Table":
         """The ranking with its doubts, for a terminal."""
-        from rich.table import Table
-        from rich.text import Text
+        from fedcoast.analysis.uncertainty_table import table
 
-        table = Table("ranks", "client", self.by, f"{self.level:.0%} interval", "seen", "group", "to settle")
-        for place in (0, 2, 3, 4, 6):
-            table.columns[place].justify = "right"
-        numbers = {client: place + 1 for place, group in enumerate(self.groups) for client in group}
-        below = dict(pairwise(self.clients))
-        for client in self.clients:
-            best, worst = self.rank_intervals[client]
-            interval = self.of_values[client]
-            more = self.rounds_to_settle[client, below[client]] if client in below else None
-            table.add_row(
-                f"{best}" if best == worst else f"{best}–{worst}",
-                Text(printable(client)),
-                f"{self.values[client]:,.6g}",
-                "–" if interval is None else f"{interval[0]:,.4g} to {interval[1]:,.4g}",
-                f"{self.coverage[client]:.0%}",
-                str(numbers.get(client, "–")),
-                "–" if more is None else "never" if more == math.inf else f"{more:,.0f}" if more else "",
-            )
-        caption = "group: cannot be told apart\nto settle: more rounds to tell it from the next"
-        table.caption = self.note or caption
-        return table
+        return table(self)
 
     def __rich__(self) -> "Table":
         return self.table()
@@ -160,7 +143,7 @@ class Uncertainty:
 def uncertainty(
     assessment: Assessment,
     level: float = 0.90,
-    draws: int = 2000,
+    draws: int = DRAWS,
     seed: int = 0,
     by: By = "total",
     margin: float = METHOD_MARGIN,
@@ -196,8 +179,10 @@ def uncertainty(
     luck = {"total": of_total, "mean": of_total * per_round, "adjusted-mean": of_level}[by]
     doubt = margin * luck
     chances = rank_inference.above(values, doubt)
-    chances.setflags(write=False)
     needed, factor = rank_inference.joint_reach(doubt, level)
+    unordered = _table(ranking, assessment.unordered)
+    needed[unordered], chances[unordered] = np.inf, np.nan
+    chances.setflags(write=False)
     needed.setflags(write=False)
     apart = np.abs(values[:, None] - values) > needed
     ranks = rank_inference.rank_bounds(values, needed)
@@ -217,14 +202,25 @@ def uncertainty(
         rank_intervals={client: (int(best), int(worst)) for client, (best, worst) in zip(ranking, ranks, strict=True)},
         prob_above=chances,
         groups=_groups(ranking, apart, ~np.isnan(luck[0])),
-        rounds_to_settle=_rounds_to_settle(ranking, values, luck, apart, len(numbers), pair_level),
+        rounds_to_settle=_rounds_to_settle(ranking, values, luck, apart, unordered, len(numbers), pair_level),
         coverage={client: assessment.rounds_scored[client] / max(1, len(numbers)) for client in ranking},
         rounds=len(numbers),
         block=block,
         rounds_needed=bootstrap.BLOCKS * block if assessment.additive else 0,
         note=note,
         luck=luck,
+        unordered=unordered,
     )
+
+
+def joint_ranges(assessment: Assessment, level: float = 0.90) -> dict[Client, Interval | None]:
+    """`joint_intervals` alone: comparing every two clients takes most of the time where they are many."""
+    ranking, rounds, reach = assessment.ranking, len(assessment.counted), assessment.dependence_span
+    if _why_not(assessment, rounds, bootstrap.block_length(rounds, reach)):
+        return dict.fromkeys(ranking)
+    scores = np.array([assessment.scores[client] for client in ranking], dtype=np.float64)
+    luck = METHOD_MARGIN * bootstrap.deviations(assessment.credits_of(ranking), reach, DRAWS, seed=0)
+    return _intervals(ranking, scores, bootstrap.joint_half_widths(luck, level))
 
 
 def _check(level: float, draws: int, seed: int, by: By) -> None:
@@ -257,6 +253,15 @@ def _why_not(assessment: Assessment, rounds: int, block: int) -> str:
     return ""
 
 
+def _table(ranking: tuple[Client, ...], pairs: Iterable[tuple[Client, Client]]) -> Bools:
+    """Which pairs of places of the ranking are among the pairs of clients."""
+    places = {client: place for place, client in enumerate(ranking)}
+    table = np.zeros((len(ranking), len(ranking)), bool)
+    for one, other in pairs:
+        table[places[one], places[other]] = table[places[other], places[one]] = True
+    return table
+
+
 def _intervals(ranking: tuple[Client, ...], values: Floats, half: Floats) -> dict[Client, Interval | None]:
     return {
         client: None if math.isnan(reach) else (value - reach, value + reach)
@@ -271,7 +276,13 @@ def _groups(ranking: tuple[Client, ...], apart: Bools, known: Bools) -> tuple[tu
 
 
 def _rounds_to_settle(
-    ranking: tuple[Client, ...], values: Floats, luck: Floats, apart: Bools, rounds: int, level: float
+    ranking: tuple[Client, ...],
+    values: Floats,
+    luck: Floats,
+    apart: Bools,
+    unordered: Bools,
+    rounds: int,
+    level: float,
 ) -> dict[tuple[Client, Client], float | None]:
     rounds_to_settle: dict[tuple[Client, Client], float | None] = {}
     for place, pair in enumerate(pairwise(ranking)):
@@ -281,6 +292,8 @@ def _rounds_to_settle(
             rounds_to_settle[pair] = None
         elif apart[place, place + 1]:
             rounds_to_settle[pair] = 0
+        elif unordered[place, place + 1]:
+            rounds_to_settle[pair] = math.inf
         else:  # the draws decide; the formula may be a round early
             rounds_to_settle[pair] = max(1.0, rank_inference.rounds_to_settle(lead, spread, rounds, level))
     return rounds_to_settle

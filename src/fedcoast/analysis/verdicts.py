@@ -11,17 +11,19 @@ Ranges hold for all clients at once: with the stated confidence not one of them 
 rounds and, by `METHOD_MARGIN`, the error of the method itself (`analysis.uncertainty`).
 """
 
-from collections.abc import Mapping
-from typing import Literal, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, get_args
 
 from fedcoast.analysis.disagreement import Signs
 from fedcoast.analysis.uncertainty import Interval, Uncertainty
 from fedcoast.errors import Client
 from fedcoast.methods.assessment import Assessment
+from fedcoast.methods.text import printable
 
 Verdict = Literal["helps", "hurts", "idle", "cannot tell"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 MOST = 0.5  # of a client's counted rounds; more unchanged uploads than this make it idle
+MOST_PAIRS = 3  # that a sentence names
 FEW_VOTES = 30  # credits no larger than this come from so few votes that ties are likely
 
 
@@ -40,10 +42,13 @@ def verdict(interval: Interval | None, unchanged: float = 0.0) -> Verdict:
 
 def verdicts(assessment: Assessment, uncertainty: Uncertainty | None) -> dict[Client, Verdict]:
     """The verdict on every client. Where zero does not stand for doing nothing, only idle clients can be told."""
-    judged = uncertainty is not None and assessment.zero_is_idle
-    ranges: Mapping[Client, Interval | None] = uncertainty.joint_intervals if uncertainty and judged else {}
-    shares = unchanged_shares(assessment)
-    return {client: verdict(ranges.get(client), shares[client]) for client in assessment.clients}
+    return verdicts_by_range(assessment, {} if uncertainty is None else uncertainty.joint_intervals)
+
+
+def verdicts_by_range(assessment: Assessment, ranges: Mapping[Client, Interval | None]) -> dict[Client, Verdict]:
+    """The same, where the joint ranges are known (`analysis.uncertainty.joint_ranges`)."""
+    shares, known = unchanged_shares(assessment), ranges if assessment.zero_is_idle else {}
+    return {client: verdict(known.get(client), shares[client]) for client in assessment.clients}
 
 
 def unchanged_shares(assessment: Assessment) -> dict[Client, float]:
@@ -99,11 +104,51 @@ def blind_spots(assessment: Assessment, uncertainty: Uncertainty | None, signs: 
         found.append(
             "Every client scores below zero. Check that clients send their models, not differences or gradients."
         )
+    if assessment.unordered and not too_early(assessment, uncertainty):
+        found.append(_unordered_sentence(assessment))
     if not assessment.zero_is_idle and assessment.credits:
         found.append(f"A score of zero does not mean doing nothing in {assessment.method}, so it has no verdicts.")
     if uncertainty is not None and uncertainty.note and not too_early(assessment, uncertainty):
         found.append(f"{uncertainty.note[0].upper()}{uncertainty.note[1:]}.")
     return found
+
+
+def _unordered_sentence(assessment: Assessment) -> str:
+    pairs = assessment.unordered
+    clients = {client for pair in pairs for client in pair}
+    if len(clients) > 2 and len(pairs) == len(clients) * (len(clients) - 1) // 2:
+        return (
+            "The clients differ in the direction of their updates, and neither end clearly leads:"
+            " their order is not claimed, however far apart their scores are."
+        )
+    named = ", ".join(f"{printable(one)} and {printable(other)}" for one, other in pairs[:MOST_PAIRS])
+    more = f", and {len(pairs) - MOST_PAIRS} more pairs" if len(pairs) > MOST_PAIRS else ""
+    return f"The method cannot tell the order of clients whose updates differ in the same way: {named}{more}."
+
+
+def verdicts_to_json(
+    assessment: Assessment, uncertainty: Uncertainty | None, signs: Signs | None = None
+) -> dict[str, Any]:
+    """What people are shown beside the scores, for programs; lists are in the order of the answer's clients.
+
+    Without `signs` there are no "warnings": nobody looked at the uploads.
+    """
+    judged = verdicts(assessment, uncertainty)
+    known = uncertainty is not None and not uncertainty.note
+    ranges = uncertainty.joint_intervals if uncertainty and known else {}
+    ranks = uncertainty.rank_intervals if uncertainty and known else {}
+    return {
+        "level": uncertainty.level if uncertainty else None,
+        "too_early": too_early(assessment, uncertainty),
+        "verdicts": [judged[client] for client in assessment.clients],
+        "ranges": [_listed(ranges.get(client)) for client in assessment.clients],
+        "rank_ranges": [_listed(ranks.get(client)) for client in assessment.clients],
+        **({} if signs is None else {"warnings": blind_spots(assessment, uncertainty, signs)}),
+    }
+
+
+def _listed(span: Sequence[float] | None) -> list[float] | None:
+    return None if span is None else [*span]
 
 
 def _counts_votes(assessment: Assessment) -> bool:

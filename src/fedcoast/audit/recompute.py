@@ -8,11 +8,15 @@ from itertools import islice
 from typing import Any
 
 from fedcoast.analysis.behaviour import Behaviour
+from fedcoast.analysis.disagreement import Disagreement
 from fedcoast.analysis.flags import flags_of
 from fedcoast.analysis.health import Health
+from fedcoast.analysis.uncertainty import uncertainty
+from fedcoast.analysis.verdicts import verdicts_to_json
 from fedcoast.audit.artifacts import Claim
 from fedcoast.audit.states import compared_states
 from fedcoast.errors import BadSetting, FedcoastError
+from fedcoast.methods.assessment import Assessment
 from fedcoast.methods.base import Assessor
 from fedcoast.methods.remaking import remade
 from fedcoast.reports.signature import last_round
@@ -24,7 +28,8 @@ ROUNDING = 1e-9  # sums of floats may differ this much between machines
 
 _END_UNSAID = ("answer", "report")  # do not say which round was the last that was seen
 _BY_CLIENT = {"scores": "score", "seen": "rounds seen", "mean": "mean", "ranks": "rank"}
-_BY_ROUND = {"credits": "credit", "quarantined": "quarantine"}
+_BY_ROUND = {"credits": "credit", "quarantined": "quarantine", "unchanged": "unchanged upload"}
+_BESIDE = {"verdicts": "the verdicts", "health": "the model's health", "flags": "flags"}
 
 
 def differences(rounds: Iterable[Round], claims: Sequence[Claim]) -> list[tuple[Claim, list[str]]]:
@@ -58,6 +63,7 @@ class _Check:
         self.assessor: Assessor | None = None
         self._shares: dict[int, Shares | None] = {}
         self._behaviour = Behaviour()
+        self._disagreement = Disagreement()
         try:
             self.assessor = remade(claim.method, claim.settings)
         except BadSetting as error:
@@ -76,6 +82,8 @@ class _Check:
                 self._shares[fl_round.number] = unmoved_in(fl_round)
             if "flags" in self.claim.said:
                 self._behaviour.observe(fl_round)
+            if "verdicts" in self.claim.said:
+                self._disagreement.observe(fl_round)
             if later and last_round(self.assessor.assessment()) != self.claim.last_round:
                 self.assessor = None
         except FedcoastError as error:
@@ -90,12 +98,26 @@ class _Check:
         """With the rounds so far; for a claim that never agrees the first differences are listed."""
         if self.assessor is None:
             return
-        now = _named(_compared(self.claim, self.assessor, Health(self._shares), self._behaviour))
+        now = _named(_compared(self.claim, self.assessor, self._beside(self.assessor.assessment())))
         self.found = now and (self.found or now)
         if not now and self.claim.kind in _END_UNSAID:
             self.claim = replace(self.claim, last_round=self.assessor.last_round)
         if not now or self.claim.kind not in _END_UNSAID:
             self.assessor = None
+
+    def _beside(self, answer: Assessment) -> dict[str, Any]:
+        """What `fedcoast assess --json` says beside the answer, as far as the claim does."""
+        said = self.claim.said
+        now: dict[str, Any] = {}
+        if "verdicts" in said:
+            looked = isinstance(said["verdicts"], dict) and "warnings" in said["verdicts"]
+            signs = self._disagreement.signs() if looked else None
+            now["verdicts"] = verdicts_to_json(answer, uncertainty(answer) if answer.credits else None, signs)
+        if "health" in said:
+            now["health"] = Health(self._shares).to_json()
+        if "flags" in said:
+            now["flags"] = [flag.to_json() for flag in flags_of(self._behaviour)]
+        return now
 
 
 def _until(claim: Claim) -> float:
@@ -110,7 +132,7 @@ def _named(differing: Iterator[str]) -> list[str]:
     return named + ([f"differs in {more} more"] if more else [])
 
 
-def _compared(claim: Claim, assessor: Assessor, health: Health, behaviour: Behaviour) -> Iterator[str]:
+def _compared(claim: Claim, assessor: Assessor, beside: Mapping[str, Any]) -> Iterator[str]:
     if claim.kind == "record of credits":
         yield from _compared_credits(claim.said["credits"], assessor.assessment().lasting_credits)
         return
@@ -120,10 +142,9 @@ def _compared(claim: Claim, assessor: Assessor, health: Health, behaviour: Behav
         yield from compared_states(claim.file, assessor)
     else:
         yield from _compared_answers(claim, json.loads(assessor.assessment().to_json()))
-        if "health" in claim.said and claim.said["health"] != health.to_json():
-            yield f"says of the model's health {claim.said['health']!r}; {health.to_json()!r} follows"
-        if "flags" in claim.said and claim.said["flags"] != (now := [f.to_json() for f in flags_of(behaviour)]):
-            yield f"flags {claim.said['flags']!r}; {now!r} follows from the recording"
+        for key, now in beside.items():
+            if not _alike(claim.said[key], now):
+                yield f"says of {_BESIDE[key]} {claim.said[key]!r}; {now!r} follows from the recording"
 
 
 def _compared_credits(
@@ -146,17 +167,19 @@ def _compared_answers(claim: Claim, now: Mapping[str, Any]) -> Iterator[str]:
     for key, word in _BY_ROUND.items():
         if claim.kind == "report" and key not in recorded:
             continue  # a page does not carry them
-        rows = recorded.get(key)
-        for number in dict.fromkeys((*now[key], *(rows if isinstance(rows, dict) else ()))):
+        if key == "unchanged" and "zero_is_idle" not in recorded:
+            continue  # an answer of an earlier version
+        rows, computed = recorded.get(key), now.get(key, {})
+        for number in dict.fromkeys((*computed, *(rows if isinstance(rows, dict) else ()))):
             row = rows.get(number) if isinstance(rows, dict) else None
-            yield from _rows(f"round {number}, the {word}", row, now[key].get(number), names)
-    for key in ("format", "version", "method", "settings", "pending"):
-        if recorded.get(key) != now[key]:
-            yield f"says {key} {recorded.get(key)!r}; it is {now[key]!r}"
+            yield from _rows(f"round {number}, the {word}", row, computed.get(number), names)
+    for key in ("format", "version", "method", "settings", "pending", "unordered"):
+        if recorded.get(key) != now.get(key):
+            yield f"says {key} {recorded.get(key)!r}; it is {now.get(key)!r}"
     for key in ("zero_is_idle", "dependence_span", "counted_rounds"):
         if key in recorded and recorded[key] != now[key]:  # answers of earlier versions do not say it
             yield f"says {key} {recorded[key]!r}; it is {now[key]!r}"
-    for key in sorted(recorded.keys() - now.keys() - {"health", "flags"}):
+    for key in sorted(recorded.keys() - now.keys() - set(_BESIDE)):
         yield f"says {key!r}, which no answer does"
     if claim.standings:
         yield from _compared_standings(claim, now)
@@ -181,6 +204,15 @@ def _rows(what: str, recorded: object, now: Sequence[object] | None, names: Sequ
     for name, old, new in zip(names, recorded, now, strict=True):
         if not _same(old, new):
             yield f"{what} of {name} is {old!r}; {new!r} follows from the recording"
+
+
+def _alike(recorded: object, now: object) -> bool:
+    """The same JSON but for the rounding of its numbers."""
+    if isinstance(recorded, dict) and isinstance(now, dict):
+        return recorded.keys() == now.keys() and all(_alike(recorded[key], now[key]) for key in now)
+    if isinstance(recorded, list) and isinstance(now, list):
+        return len(recorded) == len(now) and all(map(_alike, recorded, now))
+    return _same(recorded, now)
 
 
 def _same(recorded: object, now: object) -> bool:

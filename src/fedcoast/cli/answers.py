@@ -14,7 +14,7 @@ from fedcoast.analysis.disagreement import Disagreement, Signs
 from fedcoast.analysis.flags import flags_of
 from fedcoast.analysis.health import health_of
 from fedcoast.analysis.uncertainty import uncertainty
-from fedcoast.analysis.verdicts import blind_spots, too_early, verdicts
+from fedcoast.analysis.verdicts import blind_spots, too_early, verdicts, verdicts_to_json
 from fedcoast.cli.method_options import MethodOptions, takes_method_options
 from fedcoast.cli.run_checks import FAILED, chain_holds
 from fedcoast.cli.screen import one_format, out, print_csv, progress
@@ -79,7 +79,9 @@ def assess(
         )
     health = health_of(run, shares)
     if json:
-        whole = {**loads(assessment.to_json()), "health": health.to_json()}
+        found = uncertainty(assessment) if assessment.credits else None
+        beside = verdicts_to_json(assessment, found, disagreement.signs() if ray is None else None)
+        whole = {**loads(assessment.to_json()), "verdicts": beside, "health": health.to_json()}
         if flags and ray is None:
             whole["flags"] = [flag.to_json() for flag in flags_of(behaviour)]
         typer.echo(dumps(whole, indent=1, allow_nan=False))
@@ -101,7 +103,10 @@ def import_(
     folder: Annotated[Path, typer.Argument(show_default=False)],
     bad_uploads: BadUploads = "quarantine",
 ) -> None:
-    """Turn SOURCE, a folder of checkpoints, into a recorded run in FOLDER."""
+    """Turn SOURCE, a folder of checkpoints, into a recorded run in FOLDER.
+
+    Example: fedcoast import checkpoints runs/imported
+    """
     count = 0
     with Recorder(folder, bad_uploads=bad_uploads) as recorder, progress(total=None) as bar:
         for fl_round in replay(source, after=recorder.last_round):

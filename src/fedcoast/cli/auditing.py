@@ -54,7 +54,8 @@ def sign(
 ) -> None:
     """Verify a run and sign its head, so that only the owner of your key can write another history.
 
-    RUN is a recorded run. Give the signed head away: --public-key of `fedcoast verify` checks it.
+    RUN is a recorded run. Give the signed head away: --public-key of `fedcoast verify` checks it. Example: fedcoast
+    sign runs/demo --key ~/audit.key
     """
     if new_key is not None:
         typer.echo(printable(signing.new_key(new_key)))

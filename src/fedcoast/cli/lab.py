@@ -13,9 +13,10 @@ from fedcoast.analysis.flags import flags_of
 from fedcoast.analysis.health import health_of
 from fedcoast.cli.answers import print_sentence, show
 from fedcoast.cli.screen import err, out, progress, try_next
-from fedcoast.errors import BadSetting, require, unknown_word
+from fedcoast.errors import BadSetting, require
 from fedcoast.methods.text import printable
 from fedcoast.rounds.unmoved import Shares
+from fedcoast.simulation.names import check_names
 
 if TYPE_CHECKING:
     from fedcoast.simulation.federation import Federation
@@ -36,7 +37,10 @@ def demo(
         typer.Option(help="Images with planted noise, four hospitals, or six regions (in FEDCOAST_DATA)."),
     ] = "digits",
 ) -> None:
-    """Train a small federation with a known true order, rank it with CoAst, and write a report."""
+    """Train a small federation with a known true order, rank it with CoAst, and write a report.
+
+    Example: fedcoast demo --dataset heart
+    """
     if dataset != "digits":
         from fedcoast.cli.hospitals import hospital_demo
 
@@ -105,12 +109,12 @@ def simulate(
 
     Example: fedcoast simulate --dataset digits --model mlp
     """
+    check_names(dataset, setting, model)
     _require_lab()
     from fedcoast.simulation.federation import Federation
     from fedcoast.simulation.presets import preset as sized
     from fedcoast.simulation.simulation import simulate
 
-    _check_names(dataset, model, setting)
     changes: dict[str, Any] = {
         "setting": setting,
         "aggregation": aggregation,
@@ -176,20 +180,21 @@ def attack(
 ) -> None:
     """Train a federation in which a client attacks, into a run folder.
 
-    NAME is the attack, such as echo or steering; list prints all of them.
+    NAME is the attack, such as echo or steering; list prints all of them. Example: fedcoast lab attack echo
     """
-    _require_lab()
     from fedcoast.simulation.attacks import ATTACKS, attack_named
-    from fedcoast.simulation.federation import Federation
-    from fedcoast.simulation.presets import preset as sized
-    from fedcoast.simulation.simulation import simulate
 
     if name == "list":
         for known, what in ATTACKS.items():
             out().print(f"{known:<16} {what.description}", soft_wrap=True)
         return
     chosen = attack_named(name)
-    _check_names(dataset, model, setting)
+    check_names(dataset, setting, model)
+    _require_lab()
+    from fedcoast.simulation.federation import Federation
+    from fedcoast.simulation.presets import preset as sized
+    from fedcoast.simulation.simulation import simulate
+
     changes: dict[str, Any] = {"setting": setting, "clients": clients, "seed": seed, "attack": name, "attacker": client}
     experiment = sized(preset, dataset, model, **changes, **({} if rounds is None else {"rounds": rounds}))
     federation = Federation(experiment, workers or os.cpu_count() or 1)
@@ -211,7 +216,11 @@ def samples(
     seed: Seed = 0,
     file: Annotated[Path | None, typer.Option("--out", help="The PNG file (default: DATASET-SETTING.png).")] = None,
 ) -> None:
-    """Draw sample images as each client sees them."""
+    """Draw sample images as each client sees them.
+
+    Example: fedcoast lab samples --dataset digits --setting mask
+    """
+    check_names(dataset, setting)
     _require_lab()
     from fedcoast.simulation.datasets import load
     from fedcoast.simulation.sample_grid import sample_grid, save
@@ -222,18 +231,6 @@ def samples(
         raise BadSetting(f"the sample grid is written as PNG; got {target.name!r}")
     save(sample_grid(load(dataset).train_images, setting_named(setting), clients, seed), target)
     typer.echo(str(target))
-
-
-def _check_names(dataset: str, model: str, setting: str) -> None:
-    """Refuse all names that mean nothing, at once and before anything is loaded."""
-    from fedcoast.simulation.datasets import NAMES
-    from fedcoast.simulation.models import MODELS
-    from fedcoast.simulation.settings import SETTINGS
-
-    known = {"dataset": (dataset, NAMES), "model": (model, MODELS), "setting": (setting, SETTINGS)}
-    wrong = [unknown_word(option, name, words) for option, (name, words) in known.items() if name not in words]
-    if wrong:
-        raise BadSetting("; ".join(map(str, wrong)))
 
 
 def _require_lab() -> None:

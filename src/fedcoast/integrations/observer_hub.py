@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from fedcoast.analysis.running_verdicts import RunningVerdicts
 from fedcoast.errors import BadSetting, Client, FedcoastError, printable, shortened
 from fedcoast.integrations.named_log import NamedLog
 from fedcoast.integrations.round_capture import (
@@ -53,6 +54,7 @@ class ObserverHub:
         self._schema: ModelSchema | None = None
         self._recorded: Round | None = None
         self._warned_single_client = False
+        self._verdicts: dict[str, RunningVerdicts] = {}
         self._last_problem: dict[str, str] = {}
         self._resume()
         self._offset, self._last_server_round = self.last_round, 0
@@ -216,11 +218,14 @@ class ObserverHub:
         }
         if self._only_one_client(answer.clients):
             return metrics
+        codes = self._verdicts.setdefault(label, RunningVerdicts()).codes(answer)
         for client in (*capture.uploads, *capture.rejections):
             score = answer.scores.get(client)
             if score is not None and np.isfinite(score):  # JSON has no NaN, and frameworks take plain numbers only
                 metrics[f"fedcoast/{label}/score/{client}"] = score if type(score) is int else float(score)
                 metrics[f"fedcoast/{label}/rounds/{client}"] = int(answer.rounds_scored[client])
+                if client in codes:
+                    metrics[f"fedcoast/{label}/verdict/{client}"] = codes[client]
         return metrics
 
     def _only_one_client(self, clients: Sequence[Client]) -> bool:

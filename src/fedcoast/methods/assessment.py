@@ -36,6 +36,7 @@ class Assessment:
     unchanged        who returned the model it was sent, in which round
     unscaled_credits  the credits before each client's are multiplied by its factor (`stats.client_line`), which later
                      rounds may change; None where the method has no factors. Not in JSON or CSV
+    unordered        pairs of clients whose order the method cannot tell, however many rounds there are. Not in CSV
     by_layer         from which layers the scores came, if the method was asked to track them; not in JSON or CSV
     """
 
@@ -52,6 +53,7 @@ class Assessment:
     unchanged: Mapping[int, tuple[Client, ...]] = field(default_factory=dict)
     by_layer: LayerCredits | None = field(default=None, compare=False, repr=False)
     unscaled_credits: Mapping[int, Mapping[Client, float]] | None = field(default=None, compare=False, repr=False)
+    unordered: tuple[tuple[Client, Client], ...] = ()
 
     @property
     def clients(self) -> tuple[Client, ...]:

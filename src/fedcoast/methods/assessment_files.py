@@ -23,6 +23,7 @@ _METHOD_FIELDS = ("zero_is_idle", "dependence_span", "counted_rounds")  # what f
 def to_json(answer: Assessment) -> str:
     returned = {str(number): [client in of for client in answer.clients] for number, of in answer.unchanged.items()}
     clients, mean, ranks, scored = answer.clients, answer.mean, answer.ranks, answer.rounds_scored
+    unordered = sorted(sorted(clients.index(client) for client in pair) for pair in answer.unordered)
     return json.dumps(
         {
             "format": FORMAT,
@@ -41,6 +42,7 @@ def to_json(answer: Assessment) -> str:
                 str(number): [of.get(client) for client in clients] for number, of in answer.quarantined.items()
             },
             **({"unchanged": returned} if returned else {}),
+            **({"unordered": unordered} if unordered else {}),
         },
         indent=1,
         allow_nan=False,
@@ -68,6 +70,7 @@ def from_json(text: str) -> Assessment:
                 int(n): tuple(client for client, returned in zip(clients, row, strict=True) if returned)
                 for n, row in data.get("unchanged", {}).items()
             },
+            unordered=tuple(_pair(clients, places) for places in data.get("unordered", ())),
             **_method_fields(data["method"], settings, credits, given),
         )
         return _checked(answer)
@@ -75,6 +78,13 @@ def from_json(text: str) -> Assessment:
         if isinstance(error, BadFile):
             raise
         raise BadFile(f"this is not an assessment in JSON ({type(error).__name__}: {error})") from error
+
+
+def _pair(clients: list[Client], places: Any) -> tuple[Client, Client]:
+    one, other = places
+    if {type(one), type(other)} != {int} or not 0 <= one < other < len(clients):
+        raise ValueError(f"unordered clients are pairs of different places in the list of clients; got {places!r}")
+    return clients[one], clients[other]
 
 
 def to_csv(answer: Assessment) -> str:

@@ -1,7 +1,6 @@
 """The base class of every method: it observes rounds, and gives its answer at any time."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -11,15 +10,13 @@ from fedcoast.methods.layer_credits import LayerCredits
 from fedcoast.methods.ledger import Credits, Ledger, scaled, totals
 from fedcoast.rounds.arrays import Array, read
 from fedcoast.rounds.round import Policy, Round, check_policy
+from fedcoast.rounds.round_view import RoundView
 from fedcoast.rounds.schema import ModelSchema
-from fedcoast.rounds.unchanged import noting_unchanged
 from fedcoast.storage.old_settings import translated
 from fedcoast.storage.tensors import read_tensors, write_tensors
 
 STATE_FORMAT = "fedcoast-state"
 STATE_VERSION = 1
-
-Uploads = Iterator[tuple[Client, dict[str, Array]]]
 
 
 class Observer(Protocol):
@@ -35,8 +32,9 @@ class Assessor(ABC):
     round can be observed again. An upload that cannot be used goes to "quarantine" (the client is left out of
     that round, logged and counted) or raises, as `bad_uploads` says.
 
-    A method defines what a round contributes (`_take`), its `settings`, and, if it keeps more than its credits,
-    how that is saved (`_state`, `_restore`). A score is the sum of the client's credits unless `_scores` is overridden.
+    A method defines its `_step` (a round and the state so far in, credits and the new state out) and its `settings`. A
+    method that keeps more than its credits also defines its `_initial_state` and how a state is saved (`_dump_state`,
+    `_load_state`). A score is the sum of the client's credits unless `_scores` is overridden.
     """
 
     method: ClassVar[str]
@@ -50,7 +48,7 @@ class Assessor(ABC):
         self.last_round: int | None = None
         self._schema: ModelSchema | None = None
         self._ledger = Ledger()
-        self._fresh: tuple[dict[str, Any], dict[str, Array]] | None = None
+        self._state = self._initial_state()
 
     def observe(self, fl_round: Round, /) -> None:
         """Look at one round; numbers must increase, and the model must keep its layers."""
@@ -62,33 +60,38 @@ class Assessor(ABC):
                 " the whole uploads. Record them whole, or use CoAst, which can work with ballots"
             )
         schema = fl_round.schema()
-        if self._fresh is None:
-            self._fresh = self._state()
         if self._schema is not None:
             if change := self._schema.differs(schema):
                 raise BadRound(f"round {fl_round.number}: the model changed its layers: {change}; start a new assessor")
             schema = self._schema  # in the order of the first round, whatever order this one came in
-        quarantined: dict[Client, str] = {}
-        unchanged: list[Client] = []
-        uploads = fl_round.uploads(schema, self.bad_uploads, quarantined)
-        credits = self._take(fl_round, schema, noting_unchanged(fl_round.start, schema, uploads, unchanged))
-        self._ledger.enter(fl_round.number, fl_round.clients, quarantined, credits, unchanged)
+        view = RoundView(fl_round, schema, self.bad_uploads, compare_with_start=True)
+        credits, state = self._step(view, self._state)
+        self._commit(state)
+        self._ledger.enter(fl_round.number, fl_round.clients, view.quarantined, credits, view.unchanged)
         self._schema = schema
         self.last_round = fl_round.number
 
     def new_segment(self) -> None:
         """Keep the credits and forget the model: the next round may have other layers. Pending rounds get no credit."""
-        if self._schema is not None and self._fresh is not None:
-            self._restore(*self._fresh)
+        if self._schema is not None:
+            self._commit(self._initial_state())
             self._schema = None
 
     @abstractmethod
-    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        """Look at a round and return the credits that it makes final, by round and client.
+    def _step(self, view: RoundView, state: Any) -> tuple[Credits, Any]:
+        """The credits that a round makes final, by round and client, and the state after it.
 
-        `uploads` yields the clients whose models can be used, one at a time; read each before the next. Change your own
-        attributes only after everything is computed, so that an error leaves the assessor unchanged.
+        Read `view.uploads()` to the end, one client at a time. Change neither the assessor nor `state`: the base class
+        replaces the state once the step has succeeded. A method without a state returns the one it was given.
         """
+
+    def _initial_state(self) -> Any:
+        """The state before the first round."""
+        return None
+
+    def _commit(self, state: Any) -> None:
+        """Continue from this state; what only the one before needed may be released."""
+        self._state = state
 
     @property
     @abstractmethod
@@ -117,6 +120,7 @@ class Assessor(ABC):
             unchanged={number: tuple(of) for number, of in self._ledger.unchanged.items()},
             by_layer=self._by_layer(),
             unscaled_credits=unscaled if factors else None,
+            unordered=self._unordered(),
         )
 
     @property
@@ -137,6 +141,10 @@ class Assessor(ABC):
         """What all credits of a client are multiplied by; later rounds may change it. Empty: nothing."""
         return {}
 
+    def _unordered(self) -> tuple[tuple[Client, Client], ...]:
+        """The pairs of clients whose order the method cannot tell."""
+        return ()
+
     def _counted_rounds(self, valued: tuple[int, ...]) -> tuple[int, ...] | None:
         """Which of the valued rounds the scores count; None for all."""
         return None
@@ -153,21 +161,22 @@ class Assessor(ABC):
         """From sums of credits to scores."""
         return sums
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
+    def _dump_state(self, state: Any) -> tuple[dict[str, Any], dict[str, Array]]:
         """What must be saved beside the credits: values for JSON, and arrays."""
         return {}, {}
 
-    def _restore(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
-        """Restore what `_state` returned. Change nothing before everything is read."""
+    def _load_state(self, facts: dict[str, Any], arrays: dict[str, Array]) -> Any:
+        """The state that `_dump_state` was given."""
         if facts or arrays:
             raise BadFile(f"{self.method} remembers nothing beyond its credits; this state holds more")
+        return None
 
     def _all_settings(self) -> dict[str, Any]:
         return {**self.settings, "bad_uploads": self.bad_uploads}
 
     def save(self, path: str | Path) -> None:
         """Write the state to one file, atomically and without pickle."""
-        facts, arrays = self._state()
+        facts, arrays = self._dump_state(self._state)
         header = {
             "format": STATE_FORMAT,
             "version": STATE_VERSION,
@@ -186,8 +195,6 @@ class Assessor(ABC):
 
     def restore(self, path: str | Path) -> None:
         """Continue from the state of an assessor with the same method and settings."""
-        if self._fresh is None and self.last_round is None:
-            self._fresh = self._state()
         tensors, header = read_tensors(Path(path))
         form = (header.get("format"), header.get("version")) if isinstance(header, dict) else None
         if form != (STATE_FORMAT, STATE_VERSION):
@@ -199,12 +206,17 @@ class Assessor(ABC):
             schema = None if header["layout"] is None else ModelSchema.from_json(header["layout"])
             if last_round is not None and type(last_round) is not int:
                 raise TypeError(f"last_round {last_round!r}")
-            self._restore(header["facts"], {name: read(array)[0] for name, array in tensors.items()})
+            state = self._load_state(header["facts"], {name: read(array)[0] for name, array in tensors.items()})
         except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
             if isinstance(error, FedcoastError):
                 raise
             raise BadFile(f"{path} is not as an assessor saves it ({error!r}); it was altered") from error
+        self._resume(state)
         self._ledger, self.last_round, self._schema = ledger, last_round, schema
+
+    def _resume(self, state: Any) -> None:
+        """Continue from a state that was read from disk."""
+        self._commit(state)
 
     def _check_settings(self, path: str | Path, theirs: dict[str, Any]) -> None:
         mine = {"method": self.method, **self._all_settings()}

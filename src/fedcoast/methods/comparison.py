@@ -109,6 +109,17 @@ class Comparison:
             lines += [[name, *row[:place], *row[place + 1 : keep], *map(str, costs)] for row in rows]
         return "".join(map(csv_row, lines))
 
+    def without_answer(self) -> dict[str, list[str]]:
+        """The methods that gave no answer, by the reason.
+
+        >>> Comparison({}, errors={"shapley": "it needs data", "banzhaf": "it needs data"}).without_answer()
+        {'it needs data': ['shapley', 'banzhaf']}
+        """
+        found: dict[str, list[str]] = {}
+        for name, reason in self.errors.items():
+            found.setdefault(reason, []).append(name)
+        return found
+
     def tables(self, width: int = 100) -> "list[RenderableType]":
         """Scores and ranks, agreement of the methods and cost, for a terminal of so many characters."""
         from fedcoast.methods.comparison_tables import tables
@@ -119,8 +130,8 @@ class Comparison:
         from rich.text import Text
 
         yield from self.tables(options.max_width)
-        for name, reason in self.errors.items():
-            yield Text(f"no answer from {name}: {printable(reason)}")
+        for reason, names in self.without_answer().items():
+            yield Text(f"no answer from {', '.join(names)}: {printable(reason)}")
 
     def __str__(self) -> str:
         return as_text(self)

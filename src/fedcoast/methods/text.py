@@ -19,7 +19,8 @@ def as_text(table: object) -> str:
         return plain_columns(table)
 
     out = io.StringIO()
-    Console(file=out, width=100, color_system=None, force_terminal=False).print(table)
+    # In a notebook rich would display the table and write nothing: the text is wanted, wherever this runs.
+    Console(file=out, width=100, color_system=None, force_terminal=False, force_jupyter=False).print(table)
     return out.getvalue().rstrip("\n")
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
@@ -26,11 +27,12 @@ def answer_table(
     """The ranking, best first; with a planted truth, its ranks beside."""
     ranks, known = assessment.ranks, uncertainty is not None and not uncertainty.note
     ranges = uncertainty.joint_intervals if uncertainty is not None and known else {}
+    places = uncertainty.rank_intervals if uncertainty is not None and known else {}
     adjusted = assessment.adjusted_mean if assessment.needs_adjustment else {}
     planted = {} if truth is None else dict(zip(truth, paper_ranks(list(truth.values())), strict=True))
     any_dropped = any(assessment.quarantined.values())
-    table = Table("rank", "client", "score", pad_edge=False)
-    table.columns[0].justify = table.columns[2].justify = "right"
+    table = Table("rank", "client", "score", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    table.columns[2].justify = "right"
     if uncertainty is not None and known:
         table.add_column(f"{uncertainty.level:.0%} range", justify="right")
     judged = assessment.zero_is_idle or "idle" in verdicts.values()
@@ -40,7 +42,8 @@ def answer_table(
     for head in [*heads, *(["planted"] if planted else [])]:
         table.add_column(head, justify="right")
     for client in assessment.ranking:
-        row: list[str | Text] = [str(ranks[client]), Text(_short(printable(client))), number(assessment.scores[client])]
+        place = f"{ranks[client]}{_could_be(places.get(client))}"
+        row: list[str | Text] = [place, Text(_short(printable(client))), number(assessment.scores[client])]
         if known:
             span = ranges.get(client)
             row.append("–" if span is None else f"{number(span[0])} to {number(span[1])}")
@@ -50,18 +53,27 @@ def answer_table(
         row += [str(assessment.quarantine_count(client) or "")] if any_dropped else []
         row += [str(planted[client])] if planted else []
         table.add_row(*row)
-    table.caption, table.caption_justify = "\n".join(_notes(assessment)) or None, "left"
+    table.caption, table.caption_justify = "\n".join(_notes(assessment, known)) or None, "left"
     return table
 
 
-def _notes(assessment: Assessment) -> list[str]:
-    notes = ["Participation varies; compare the adjusted means."] if assessment.needs_adjustment else []
+def _notes(assessment: Assessment, known: bool) -> list[str]:
+    notes = ["In brackets: the ranks that luck and the method's error leave open."] if known else []
+    notes += ["Participation varies; compare the adjusted means."] if assessment.needs_adjustment else []
     if assessment.needs_adjustment and assessment.has_disconnected_clients:
         notes.append("Some clients share no rounds, even indirectly, and cannot be compared.")
     if assessment.pending:
         has = "has" if len(assessment.pending) == 1 else "have"
         notes.append(f"{rounds(assessment.pending).capitalize()} {has} no score: a score needs later rounds.")
     return notes
+
+
+def _could_be(span: tuple[int, int] | None) -> str:
+    """
+    >>> _could_be((1, 4)), _could_be((2, 2)), _could_be(None)
+    (' (1–4)', ' (2)', '')
+    """
+    return "" if span is None else f" ({'–'.join(map(str, dict.fromkeys(span)))})"
 
 
 def _short(name: str) -> str:

@@ -208,10 +208,11 @@ def coverage(report: ReportData) -> str:
     dropped = len(report.quarantined)
     count, of_rounds = len(report.summaries), len(report.rounds)
     whole = "the one valued round" if of_rounds == 1 else f"all {of_rounds:,} valued rounds"
+    who = f"{full:,} of {several(count, 'client')}" if full else "No client"
     text = (
         f"{'The client' if count == 1 else f'All {count:,} clients'} took part in {whole}."
         if full == count
-        else f"{full:,} of {several(count, 'client')} took part in {whole}. Totals favour those who came often; compare"
+        else f"{who} took part in {whole}. Totals favour those who came often; compare"
         f" {'the adjusted means' if report.adjusts else 'them per round'}."
     )
     if report.adjusts and report.assessment.has_disconnected_clients:

@@ -219,8 +219,8 @@ def _methods(report: ReportData, place: Callable[..., str]) -> str:
         " fedcoast says what each of them measures."
     )
     html += tables.methods_table(report, comparison)
-    for name, reason in comparison.errors.items():
-        html += markup.paragraph(f"No answer from {escape(name)}: {escape(reason)}", "note")
+    for reason, names in comparison.without_answer().items():
+        html += markup.paragraph(f"No answer from {escape(', '.join(names))}: {escape(reason)}", "note")
     drawn = place(
         "agreement",
         "Rank correlation of any two methods (Spearman)",

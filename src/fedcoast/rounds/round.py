@@ -1,6 +1,5 @@
 """A round of federated learning, as a server saw it."""
 
-import logging
 import operator
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -10,14 +9,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fedcoast.errors import BadRound, BadSetting, BadUpload, Client, FedcoastError, shortened
+from fedcoast.errors import BadRound, BadSetting, Client, FedcoastError, shortened
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import as_client, in_order
 from fedcoast.rounds.schema import NORMALISATION_STATISTICS, Model, ModelSchema, schema_of
 
 Policy = Literal["raise", "quarantine"]
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,39 +103,6 @@ class Round:
         except Exception as error:  # a model may load lazily too, and fail in any way
             raise BadRound(
                 f"round {self.number}, global model {which} cannot be read ({type(error).__name__}: {error})"
-            ) from error
-
-    def uploads(
-        self, schema: ModelSchema, policy: Policy, quarantined: dict[Client, str]
-    ) -> Iterator[tuple[Client, dict[str, Array]]]:
-        """The uploads that can be used, one client at a time.
-
-        A bad one raises `BadUpload`, or is skipped and noted in `quarantined`, as the policy says.
-        """
-        quarantined.update(self.quarantined)
-        names = {as_client(key): key for key in self.local}
-        for client in self.clients:
-            if client in self.quarantined:
-                continue
-            try:
-                model = self._read_upload(client, names[client], schema)
-            except BadUpload as error:
-                if policy == "raise":
-                    raise
-                quarantined[client] = error.reason
-                _log.warning("quarantined for this round: %s", error)
-            else:
-                yield client, model
-                del model  # before the next one is loaded
-
-    def _read_upload(self, client: Client, key: Client, schema: ModelSchema) -> dict[str, Array]:
-        try:
-            return schema.read(self.local[key], before=self.start)
-        except FedcoastError as error:
-            raise BadUpload(client, f"round {self.number}, {error}") from error
-        except Exception as error:  # a lazy mapping may fail in any way, and costs only this client
-            raise BadUpload(
-                client, f"round {self.number}, the upload cannot be read ({type(error).__name__}: {error})"
             ) from error
 
 

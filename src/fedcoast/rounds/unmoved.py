@@ -7,6 +7,7 @@ import numpy as np
 
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.round import Round
+from fedcoast.rounds.round_view import RoundView
 from fedcoast.rounds.schema import ModelSchema
 
 Shares = Mapping[str, float]
@@ -59,7 +60,7 @@ def unmoved_in(fl_round: Round) -> Shares | None:
         return fl_round.unmoved
     schema = fl_round.schema()
     entries = UnmovedEntries(schema, fl_round.read_start(schema))
-    for _, upload in fl_round.uploads(schema, "quarantine", {}):
+    for _, upload in RoundView(fl_round, schema, "quarantine").uploads():
         entries.add(upload)
         del upload  # before the next one is loaded
     return entries.shares()

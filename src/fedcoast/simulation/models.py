@@ -23,11 +23,9 @@ import torch
 from torch import Tensor, nn
 
 from fedcoast.errors import BadSetting, unknown_word
+from fedcoast.simulation.names import check_side
 
 Builder = Callable[[int, int, int], nn.Module]
-
-SMALLEST_SIDE = 8
-SMALLEST = {"tiny-resnet": 11, "resnet4": 11}  # pixels a side; below, the stem leaves nothing
 
 
 class PlainBlock(nn.Module):
@@ -160,13 +158,7 @@ def build(name: str, channels: int, size: int, classes: int, seed: int) -> nn.Mo
         raise unknown_word("model", name, MODELS)
     if channels < 1 or classes < 1:
         raise BadSetting(f"channels and classes must be at least 1; got {channels} and {classes}")
-    smallest = SMALLEST.get(name, SMALLEST_SIDE)
-    if size < smallest:
-        fitting = [other for other in MODELS if SMALLEST.get(other, SMALLEST_SIDE) <= size]
-        raise BadSetting(
-            f"{name} needs images of at least {smallest} × {smallest} pixels; got {size} × {size}"
-            + (f"; use another model: {', '.join(fitting)}" if fitting else "")
-        )
+    check_side(name, size)
     with torch.random.fork_rng(devices=[]):
         # Not torch.manual_seed: it would also re-seed every GPU, which fork_rng does not restore here.
         torch.default_generator.manual_seed(seed)

@@ -10,6 +10,9 @@
 Agreement alone ranks clients that differ in how clearly they show one direction. Where they differ in the direction
 itself (sharp and blurred images), it favours whoever is in the middle. The line tells them apart, and whichever end
 agrees more with the others' next rounds than with their last ones is the better end.
+
+The line does not order everyone. Two clients at about the same place on it may be in either order, and where neither
+end clearly leads, nobody's order is known: `ClientLine.unordered`.
 """
 
 import math
@@ -23,6 +26,9 @@ Floats = NDArray[np.float64]
 
 LARGEST_FACTOR = 8.0  # and its inverse the smallest: an odd client alone must not decide everybody's score
 STEPS = 200  # of the fit of q, which converges geometrically
+CLEAR_LINE = 0.02  # misfit from which the order of the clients rests on the line
+SAME_PLACE = 0.2  # standard deviations along the line
+CLEAR_END = 0.15  # correlation of places with the net agreement, below which neither end clearly leads
 
 
 @dataclass(frozen=True)
@@ -43,27 +49,70 @@ class AgreementSums:
         return found
 
 
-def line_factors(halves: Sequence[AgreementSums], past_weight: float, line_weight: float) -> Floats:
-    """What each client's credits are multiplied by: above 1 towards the better end of the line, 1 where there is none.
+@dataclass(frozen=True)
+class ClientLine:
+    """Where the clients lie along a line.
+
+    place      of each client, towards the better end, with a standard deviation of 1; NaN for idle clients
+    misfit     how much of the agreement the line explains; not above 0 where there is no line
+    clear_end  whether one end clearly leads, in both halves of the rounds alike
+    """
+
+    place: Floats
+    misfit: float
+    clear_end: bool
+
+    def factors(self, line_weight: float) -> Floats:
+        """What each client's credits are multiplied by: above 1 towards the better end; 1 where there is no line."""
+        if self.misfit <= 0:
+            return np.ones(len(self.place))
+        most = math.log(LARGEST_FACTOR)
+        return np.exp(np.clip(line_weight * self.misfit * np.nan_to_num(self.place), -most, most))
+
+    @property
+    def unordered(self) -> NDArray[np.bool]:
+        """The pairs whose order is not known: at the same place on a clear line, or all if neither end leads."""
+        on_line = ~np.isnan(self.place)
+        pairs = on_line[:, np.newaxis] & on_line & ~np.eye(len(on_line), dtype=bool)
+        if self.misfit < CLEAR_LINE:
+            return np.zeros_like(pairs)
+        if not self.clear_end:
+            return pairs
+        places = np.nan_to_num(self.place)
+        same: NDArray[np.bool] = pairs & (np.abs(places[:, np.newaxis] - places) < SAME_PLACE)
+        return same
+
+
+def client_line(halves: Sequence[AgreementSums], past_weight: float) -> ClientLine:
+    """Find the line of the clients and its better end.
 
     `halves` are the sums of every other round and of the rest: only a misfit that shows in both halves alike counts,
     so that luck does not make a line.
     """
     total = halves[0] + halves[1]
-    factors = np.ones(len(total.weights))
+    place = np.full(len(total.weights), np.nan)
     active = np.flatnonzero((total.weighted != 0).any(axis=0) | (total.weighted != 0).any(axis=1))
     among = np.ix_(active, active)  # an idle client agrees with nobody, and has no place on a line
     halves = [AgreementSums(half.weighted[among], half.weights[among]) for half in halves]
     total = halves[0] + halves[1]
-    place, misfit = _line(halves, total)
-    if misfit <= 0:
-        return factors
-    agreement = total.mean
-    net = _row_means(agreement) - past_weight * _row_means(agreement.T)
-    better = np.sign(place @ net)
-    most = math.log(LARGEST_FACTOR)
-    factors[active] = np.exp(np.clip(line_weight * misfit * better * place, -most, most))
-    return factors
+    found, misfit = _line(halves, total)
+    net, *net_halves = (_net_agreement(part.mean, past_weight) for part in (total, *halves))
+    place[active] = np.sign(found @ net) * found
+    leads = [_correlation(place[active], part) for part in net_halves]
+    clear = _correlation(place[active], net) >= CLEAR_END and min(leads) > 0
+    return ClientLine(place, misfit, clear)
+
+
+def _net_agreement(agreement: Floats, past_weight: float) -> Floats:
+    """How well each client agrees with the others' next rounds, less its share of their last ones."""
+    net: Floats = _row_means(agreement) - past_weight * _row_means(agreement.T)
+    return net
+
+
+def _correlation(place: Floats, values: Floats) -> float:
+    """Of two rows of numbers; 0 where either is constant. Places have a mean of 0."""
+    spread = float(np.linalg.norm(place) * np.linalg.norm(values - values.mean())) if len(values) else 0.0
+    return float(place @ values) / spread if spread > 0 else 0.0
 
 
 def _line(halves: Sequence[AgreementSums], total: AgreementSums) -> tuple[Floats, float]:

@@ -19,10 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from fedcoast.errors import BadFile, BadRound, BadSetting, Client, FedcoastError
+from fedcoast.errors import BadFile, BadRound, BadSetting, FedcoastError
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import client_to_json
 from fedcoast.rounds.round import Policy, Round, check_policy
+from fedcoast.rounds.round_view import RoundView
 from fedcoast.rounds.schema import ModelSchema
 from fedcoast.rounds.unmoved import UnmovedEntries
 from fedcoast.storage.ballot_files import ballot_arrays
@@ -156,9 +157,10 @@ class Recorder:
         if not carried_on:
             write("start.safetensors", start)
         write("end.safetensors", end)
-        clients, quarantined = list[dict[str, Any]](), dict[Client, str]()
+        view = RoundView(fl_round, schema, self._policy)
+        clients = list[dict[str, Any]]()
         unmoved = UnmovedEntries(schema, start) if fl_round.ballot_keep is None else None
-        for client, model in fl_round.uploads(schema, self._policy, quarantined):
+        for client, model in view.uploads():
             file = f"client-{len(clients):06d}.safetensors"
             if unmoved is not None:
                 unmoved.add(model)
@@ -181,7 +183,7 @@ class Recorder:
             "layers": schema.to_json(),
             "clients": clients,
             "quarantined": [
-                {"client": client_to_json(client), "reason": reason} for client, reason in quarantined.items()
+                {"client": client_to_json(client), "reason": reason} for client, reason in view.quarantined.items()
             ],
         }
         if missed_rounds := {number: why for number, why in self._missed_rounds.items() if number != fl_round.number}:

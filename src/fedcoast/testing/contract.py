@@ -192,7 +192,7 @@ def state_is_bounded(make: Make, rounds: Sequence[Round], needs: Collection[str]
     for turn in range(3):
         for fl_round in rounds:
             assessor.observe(replace(fl_round, number=fl_round.number + turn * step))
-        facts, arrays = assessor._state()
+        facts, arrays = assessor._dump_state(assessor._state)
         sizes.append((sum(array.nbytes for array in arrays.values()), len(json.dumps(facts))))
     (arrays_then, facts_then), (arrays_now, facts_now) = sizes[1:]
     demand(

@@ -6,6 +6,9 @@ from functools import partial
 import pytest
 
 from fedcoast import CoAst
+from fedcoast.analysis.running_verdicts import CODES
+from fedcoast.analysis.uncertainty import uncertainty
+from fedcoast.analysis.verdicts import verdicts
 from federations import federation, show, with_upload
 
 NASTY = (
@@ -52,6 +55,7 @@ def check_log(logged, name, count=6, clients=NASTY):
             assert at("score") == (about(answer.scores[client]) if counted else None), (step, client)
             assert at("rank") == (answer.ranks[client] if counted else None)
             assert (at("coverage") is not None) == counted
+            assert at("verdict") == (CODES[verdicts(answer, uncertainty(answer))[client]] if counted else None)
             assert at("quarantined") == (1 if client == clients[0] and step >= 3 else None)
             credited[client] = credited.get(client, 0) + (at("credit") or 0)
             lasting = sum(of.get(client, 0) for n, of in answer.lasting_credits.items() if n not in answer.pending)

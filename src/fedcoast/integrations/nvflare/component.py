@@ -43,12 +43,12 @@ ENDS_OF_ROUND = (AppEventType.AFTER_AGGREGATION, AppEventType.AFTER_SHAREABLE_TO
 class ContributionObserver(FLComponent):  # type: ignore[misc]  # FLARE is not typed
     """Assesses the sites of a FedAvg or ScatterAndGather job. All options are plain values, as a job's JSON has them.
 
-    method         the method's name, such as "coast" (`fedcoast.METHODS`)
-    options        the method's options, such as {"keep": 0.2}
-    record_to      a folder to record the rounds in; a relative path lies in the job's workspace. None: no recording
-    results        the file that scores are written to after each round; a relative path lies in the job's workspace
-    tensorboard_to a folder for TensorBoard, written by fedcoast's own tracker
-    buffers        patterns of layers that are not trained
+    method          the method's name, such as "coast" (`fedcoast.METHODS`)
+    options         the method's options, such as {"keep": 0.2}
+    record_to       a folder to record the rounds in; a relative path lies in the job's workspace. None: no recording
+    results         the file that scores are written to after each round; a relative path lies in the job's workspace
+    tensorboard_to  a folder for TensorBoard, written by fedcoast's own tracker
+    buffers         patterns of layers that are not trained
     """
 
     def __init__(

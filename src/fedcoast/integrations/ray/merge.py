@@ -43,10 +43,14 @@ def merge(assessor: CoAst, numbers: Sequence[int], parts: Sequence[ShardCredits]
     answered = {number: clients for part in parts for number, clients in part.answered.items()}
     known = {number: reasons for part in parts for number, reasons in part.known.items()}
     out = {number: {**known[number], **found.get(number, {})} for number in numbers}
+    factors: dict[Client, float] = {}
+    unordered: tuple[tuple[Client, Client], ...] = ()
     if assessor.config.reference == "others":
-        credits, factors = _compared_with_others(assessor, numbers, parts, answered, out)
+        pairs = _pair_credits(assessor, numbers, parts, answered, out)
+        credits = {number: pairs.credits(number) for number in _valued(assessor, numbers)}
+        factors, unordered = pairs.factors(assessor.config.line_weight), pairs.unordered(assessor.config.line_weight)
     else:
-        credits, factors = _compared_with_reference(assessor, numbers, parts, out), {}
+        credits = _compared_with_reference(assessor, numbers, parts, out)
     for number in numbers:
         of_round = {number: credits[number]} if number in credits else {}
         ledger.enter(number, answered[number], out[number], of_round, _unchanged(parts, number, out[number]))
@@ -68,6 +72,7 @@ def merge(assessor: CoAst, numbers: Sequence[int], parts: Sequence[ShardCredits]
         dependence_span=assessor.dependence_span,
         unchanged={number: tuple(clients) for number, clients in ledger.unchanged.items()},
         unscaled_credits=ledger.credits if factors else None,
+        unordered=unordered,
     )
 
 
@@ -82,14 +87,14 @@ def _compared_with_reference(
     return {number: _credits(agreement[number], out[number], weight) for number in numbers if number in agreement}
 
 
-def _compared_with_others(
+def _pair_credits(
     assessor: CoAst,
     numbers: Sequence[int],
     parts: Sequence[ShardCredits],
     answered: Mapping[int, tuple[Client, ...]],
     out: Reasons,
-) -> tuple[Credits, dict[Client, float]]:
-    """The credits of all rounds that are not pending, and the clients' factors."""
+) -> PairCredits:
+    """What all shards together know of the agreement of every two rounds."""
     config = assessor.config
     tables: dict[tuple[int, int], list[PairTable]] = {}
     for part in parts:
@@ -100,8 +105,12 @@ def _compared_with_others(
         pairs = pairs.with_round(number, [c for c in in_order(answered[number]) if c not in out[number]], 0)
         for earlier, later in sorted(rounds for rounds in tables if rounds[1] == number):
             pairs = pairs.with_table(merged(tables[earlier, later], out[earlier], out[later]))
-    valued = numbers[: -config.horizon] if config.incomplete_rounds == "drop" else numbers[:-1]
-    return {number: pairs.credits(number) for number in valued}, pairs.factors(config.line_weight)
+    return pairs
+
+
+def _valued(assessor: CoAst, numbers: Sequence[int]) -> Sequence[int]:
+    """The rounds that are not pending."""
+    return numbers[: -assessor.config.horizon] if assessor.config.incomplete_rounds == "drop" else numbers[:-1]
 
 
 def _unchanged(parts: Sequence[ShardCredits], number: int, out: Mapping[Client, str]) -> tuple[Client, ...]:

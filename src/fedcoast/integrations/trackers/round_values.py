@@ -1,7 +1,7 @@
 """The numbers to log after a round."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from fedcoast.errors import Client
@@ -17,8 +17,10 @@ class RoundValue(NamedTuple):
     value: float
 
 
-def round_values(fl_round: Round, answer: Assessment, newly_final: Iterable[int]) -> Iterator[RoundValue]:
-    """Scores, ranks and coverage so far, the credits that became final with this round, and the server's metrics.
+def round_values(
+    fl_round: Round, answer: Assessment, newly_final: Iterable[int], verdicts: Mapping[Client, int]
+) -> Iterator[RoundValue]:
+    """Scores, ranks, verdicts and coverage so far, credits that became final with this round, the server's metrics.
 
     Credits are those that never change: a factor that a client's score is multiplied by is not in them.
 
@@ -30,6 +32,8 @@ def round_values(fl_round: Round, answer: Assessment, newly_final: Iterable[int]
         if answer.rounds_scored[client]:
             yield RoundValue("score", client, answer.scores[client])
             yield RoundValue("rank", client, ranks[client])
+            if client in verdicts:
+                yield RoundValue("verdict", client, verdicts[client])
             yield RoundValue("coverage", client, answer.rounds_scored[client] / valued)
         if dropped := answer.quarantine_count(client):
             yield RoundValue("quarantined", client, dropped)

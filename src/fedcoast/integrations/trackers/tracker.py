@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, ClassVar
 
+from fedcoast.analysis.running_verdicts import RunningVerdicts
 from fedcoast.errors import BadSetting, Client, FedcoastError
 from fedcoast.integrations.named_log import NamedLog
 from fedcoast.integrations.trackers.round_values import finite, round_values
 from fedcoast.integrations.trackers.safe_names import safe_name
 from fedcoast.methods import Assessor
 from fedcoast.methods.assessment import Assessment
-from fedcoast.methods.base import Uploads
 from fedcoast.methods.ledger import Credits
 from fedcoast.rounds import Round
-from fedcoast.rounds.schema import ModelSchema
+from fedcoast.rounds.round_view import RoundView
 from fedcoast.storage import Recorder
 
 _log = NamedLog(__name__)
@@ -25,9 +25,10 @@ _TRAITS = ("takes_ballots", "remembers_everything", "credits_absent")
 class Tracker(Assessor):
     """An assessor that also logs: use it in place of the assessor inside it, whose answers it returns.
 
-    At step = number of the round it logs, for each client, `fedcoast/score/NAME`, `rank`, `coverage` (share of the
-    valued rounds it took part in), `credit` (what became final with this round) and `quarantined` (rounds it was left
-    out of), and `fedcoast/round/…` and `fedcoast/metric/…` of the round itself.
+    At step = number of the round it logs, for each client, `fedcoast/score/NAME`, `rank`, `verdict` (1 helps, 0
+    cannot tell, -1 hurts, -2 idle), `coverage` (share of the valued rounds it took part in), `credit` (what became
+    final with this round) and `quarantined` (rounds it was left out of), and `fedcoast/round/…` and
+    `fedcoast/metric/…` of the round itself.
 
     A step is logged once: a resumed run, whose rounds the assessor observes again, continues after the last logged
     step. A tracker that fails (a full disk, a server that is down) reports it once, in the log and in `failure`,
@@ -54,6 +55,7 @@ class Tracker(Assessor):
         self._final: set[int] | None = None
         self._renamed: dict[str, Client] = {}
         self._explained: set[str] = set()
+        self._verdicts = RunningVerdicts()
 
     @abstractmethod
     def _open(self) -> int | None:
@@ -107,7 +109,7 @@ class Tracker(Assessor):
         if self._logged is not None and fl_round.number <= self._logged:
             self._warn_skipped()
             return
-        values = finite(round_values(fl_round, answer, sorted(self._final - before)))
+        values = finite(round_values(fl_round, answer, sorted(self._final - before), self._verdicts.codes(answer)))
         numbers = {self._name(value.quantity, value.subject): value.value for value in values}
         self._write(fl_round.number, numbers, self._texts())
         self._logged = fl_round.number
@@ -174,8 +176,8 @@ class Tracker(Assessor):
     def new_segment(self) -> None:
         self.assessor.new_segment()
 
-    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        return self.assessor._take(fl_round, schema, uploads)
+    def _step(self, view: RoundView, state: Any) -> tuple[Credits, Any]:
+        return self.assessor._step(view, state)
 
     def __getattr__(self, name: str) -> Any:
         if name == "assessor":

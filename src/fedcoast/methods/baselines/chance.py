@@ -13,13 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcoast.errors import Client
-from fedcoast.methods.base import Uploads
 from fedcoast.methods.configured import AssessorConfig, ConfiguredAssessor
 from fedcoast.methods.ledger import Credits
 from fedcoast.methods.option_checks import check_seed
 from fedcoast.methods.options import option
-from fedcoast.rounds.round import Round
-from fedcoast.rounds.schema import ModelSchema
+from fedcoast.rounds.round_view import RoundView
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +37,8 @@ class Chance(ConfiguredAssessor[ChanceConfig]):
     method = "chance"
     takes_ballots = True
 
-    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        return {fl_round.number: {client: self._draw(client) for client, _ in uploads}}
+    def _step(self, view: RoundView, state: None) -> tuple[Credits, None]:
+        return {view.number: {client: self._draw(client) for client, _ in view.uploads()}}, state
 
     def _scores(self, sums: dict[Client, float]) -> dict[Client, float]:
         # A sum of 0 is a client that was never credited: draws are never 0.

@@ -8,11 +8,9 @@ Cost: none, beyond checking that the uploads can be used.
 Deviations: none.
 """
 
-from fedcoast.methods.base import Uploads
 from fedcoast.methods.configured import AssessorConfig, ConfiguredAssessor
 from fedcoast.methods.ledger import Credits
-from fedcoast.rounds.round import Round
-from fedcoast.rounds.schema import ModelSchema
+from fedcoast.rounds.round_view import RoundView
 
 
 class Constant(ConfiguredAssessor[AssessorConfig]):
@@ -21,5 +19,5 @@ class Constant(ConfiguredAssessor[AssessorConfig]):
     method = "constant"
     takes_ballots = True
 
-    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        return {fl_round.number: {client: 0.0 for client, _ in uploads}}
+    def _step(self, view: RoundView, state: None) -> tuple[Credits, None]:
+        return {view.number: {client: 0.0 for client, _ in view.uploads()}}, state

@@ -10,12 +10,9 @@ Deviations: none. It believes what clients claim.
 """
 
 from fedcoast.errors import BadRound
-from fedcoast.methods.base import Uploads
 from fedcoast.methods.configured import AssessorConfig, ConfiguredAssessor
 from fedcoast.methods.ledger import Credits
-from fedcoast.rounds.clients import as_client
-from fedcoast.rounds.round import Round
-from fedcoast.rounds.schema import ModelSchema
+from fedcoast.rounds.round_view import RoundView
 
 
 class Size(ConfiguredAssessor[AssessorConfig]):
@@ -24,11 +21,10 @@ class Size(ConfiguredAssessor[AssessorConfig]):
     method = "size"
     takes_ballots = True
 
-    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        if fl_round.weights is None:
+    def _step(self, view: RoundView, state: None) -> tuple[Credits, None]:
+        if view.weights is None:
             raise BadRound(
-                f"round {fl_round.number} has no aggregation weights; the method size needs Round(weights=…),"
+                f"round {view.number} has no aggregation weights; the method size needs Round(weights=…),"
                 " the number of samples of each client"
             )
-        weights = {as_client(client): float(weight) for client, weight in fl_round.weights.items()}
-        return {fl_round.number: {client: weights[client] for client, _ in uploads}}
+        return {view.number: {client: view.weights[client] for client, _ in view.uploads()}}, state

@@ -21,20 +21,18 @@ import numpy as np
 
 from fedcoast.errors import BadRound, BadSetting, Client
 from fedcoast.kernels.completion import complete
-from fedcoast.methods.base import Uploads
 from fedcoast.methods.coalition.config import CoalitionConfig
 from fedcoast.methods.coalition.game import GameAssessor, RoundGame
 from fedcoast.methods.coalition.games import Values, members, shapley
-from fedcoast.methods.coalition.utility import Evaluator, Utility
 from fedcoast.methods.ledger import Credits
 from fedcoast.methods.option_checks import check_count, is_number
 from fedcoast.methods.options import option
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
-from fedcoast.rounds.round import Round
-from fedcoast.rounds.schema import ModelSchema
+from fedcoast.rounds.round_view import RoundView
 
 Row = tuple[tuple[Client, ...], Values]  # the clients present, and what their coalitions gained
+Rows = dict[int, Row]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,67 +61,66 @@ class ComFedSV(GameAssessor[ComFedSVConfig]):
     remembers_everything = True
     credits_absent = True
 
-    def __init__(
-        self, utility: Utility | Evaluator, config: ComFedSVConfig | None = None, *, force: bool = False, **options: Any
-    ) -> None:
-        super().__init__(utility, config, force=force, **options)
-        self._rows: dict[int, Row] = {}
+    def _initial_state(self) -> Rows:
+        return {}
 
-    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        self._check_players(len({*self._clients(), *fl_round.clients}), f"with round {fl_round.number} there are")
-        game = self._game(fl_round, schema, uploads)
+    def _step(self, view: RoundView, state: Rows) -> tuple[Credits, Rows]:
+        self._check_players(len({*_clients(state), *view.clients}), f"with round {view.number} there are")
+        game = self._game(view)
         gains = self._values(game)
         self.evaluations += len(game.worths)
-        self._rows = {**self._rows, fl_round.number: (game.clients, gains)}
-        return {}
+        return {}, {**state, view.number: (game.clients, gains)}
 
     def _values(self, game: RoundGame) -> Values:
         """The round's row of the matrix, over the coalitions of the clients present."""
         worths = game.table()
         return np.asarray(worths - worths[0])
 
-    def _clients(self) -> tuple[Client, ...]:
-        return in_order({client for present, _ in self._rows.values() for client in present})
-
     def _credits(self) -> Credits:
-        clients = self._clients()
+        rows: Rows = self._state
+        clients = _clients(rows)
         if not clients:
             return {}
-        matrix = self._matrix(clients)
+        matrix = _matrix(rows, clients)
         ridge = self.config.ridge or 1e-3 * float(np.nanmean(np.abs(matrix)))
         completed = complete(matrix, self.config.rank or min(3, len(matrix)), ridge, self.config.sweeps)
         games = np.column_stack([np.zeros(len(completed)), completed])  # nobody gains nothing, by definition
         return {
             number: dict(zip(clients, shapley(game).tolist(), strict=True))
-            for number, game in zip(self._rows, games, strict=True)
+            for number, game in zip(rows, games, strict=True)
         }
 
-    def _matrix(self, clients: tuple[Client, ...]) -> Values:
-        """A row for each round, a column for each coalition but ∅; NaN where a member was absent."""
-        seats = {client: seat for seat, client in enumerate(clients)}
-        matrix = np.full((len(self._rows), 2 ** len(clients) - 1), np.nan)
-        for place, (present, gains) in enumerate(self._rows.values()):
-            for coalition in range(1, len(gains)):
-                column = sum(1 << seats[present[player]] for player in members(coalition))
-                matrix[place, column - 1] = gains[coalition]
-        unheard = np.isnan(matrix).all(axis=0)
-        if unheard.any():
-            group = [clients[seat] for seat in members(int(unheard.argmax()) + 1)]
-            raise BadRound(
-                f"ComFedSV needs a round in which all clients take part; {group} never took part together."
-                " Observe such a round, or use fedsv"
-            )
-        return matrix
-
     def _pending(self) -> tuple[int, ...]:
-        return tuple(self._rows)
+        return tuple(self._state)
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        rows = [[number, [client_to_json(client) for client in present]] for number, (present, _) in self._rows.items()]
-        return {"rows": rows}, {f"gains.{place}": gains for place, (_, gains) in enumerate(self._rows.values())}
+    def _dump_state(self, state: Rows) -> tuple[dict[str, Any], dict[str, Array]]:
+        rows = [[number, [client_to_json(client) for client in present]] for number, (present, _) in state.items()]
+        return {"rows": rows}, {f"gains.{place}": gains for place, (_, gains) in enumerate(state.values())}
 
-    def _restore(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
-        self._rows = {
+    def _load_state(self, facts: dict[str, Any], arrays: dict[str, Array]) -> Rows:
+        return {
             int(number): (tuple(client_from_json(client) for client in present), arrays[f"gains.{place}"])
             for place, (number, present) in enumerate(facts["rows"])
         }
+
+
+def _clients(rows: Rows) -> tuple[Client, ...]:
+    return in_order({client for present, _ in rows.values() for client in present})
+
+
+def _matrix(rows: Rows, clients: tuple[Client, ...]) -> Values:
+    """A row for each round, a column for each coalition but ∅; NaN where a member was absent."""
+    seats = {client: seat for seat, client in enumerate(clients)}
+    matrix = np.full((len(rows), 2 ** len(clients) - 1), np.nan)
+    for place, (present, gains) in enumerate(rows.values()):
+        for coalition in range(1, len(gains)):
+            column = sum(1 << seats[present[player]] for player in members(coalition))
+            matrix[place, column - 1] = gains[coalition]
+    unheard = np.isnan(matrix).all(axis=0)
+    if unheard.any():
+        group = [clients[seat] for seat in members(int(unheard.argmax()) + 1)]
+        raise BadRound(
+            f"ComFedSV needs a round in which all clients take part; {group} never took part together."
+            " Observe such a round, or use fedsv"
+        )
+    return matrix

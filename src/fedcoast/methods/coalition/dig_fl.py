@@ -21,7 +21,6 @@ import numpy as np
 
 from fedcoast.errors import BadSetting, Client
 from fedcoast.kernels.directions import chunks, dot
-from fedcoast.methods.base import Uploads
 from fedcoast.methods.coalition.config import Weights
 from fedcoast.methods.coalition.utility import Differentiable, Evaluator
 from fedcoast.methods.configured import AssessorConfig, ConfiguredAssessor
@@ -29,7 +28,7 @@ from fedcoast.methods.ledger import Credits
 from fedcoast.methods.options import option
 from fedcoast.methods.updates import pick, shares
 from fedcoast.rounds.arrays import Array, read
-from fedcoast.rounds.round import Round
+from fedcoast.rounds.round_view import RoundView
 from fedcoast.rounds.schema import ModelSchema
 
 Form = Literal["raw", "share"]
@@ -73,16 +72,19 @@ class DIGFL(ConfiguredAssessor[DIGFLConfig]):
     def settings(self) -> dict[str, Any]:
         return {"utility": self._name, **super().settings}
 
-    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        model = fl_round.read_start(schema)
+    def _step(self, view: RoundView, state: None) -> tuple[Credits, None]:
+        schema, model = view.schema, view.start
         start = pick(model, schema.trainable)
-        slopes = self._gradient(model, schema, fl_round.number)
-        gains = {client: dot(chunks(slopes), chunks(start, pick(local, schema.trainable))) for client, local in uploads}
+        slopes = self._gradient(model, schema, view.number)
+        gains = {
+            client: dot(chunks(slopes), chunks(start, pick(local, schema.trainable)))
+            for client, local in view.uploads()
+        }
         if self.config.form == "share":
-            return {fl_round.number: _positive_shares(gains)}
+            return {view.number: _positive_shares(gains)}, state
         even = dict.fromkeys(gains, 1 / len(gains)) if gains else {}
-        weights = shares(fl_round, tuple(gains)) if self.config.weights == "round" else even
-        return {fl_round.number: {client: weights[client] * gain for client, gain in gains.items()}}
+        weights = shares(view, tuple(gains)) if self.config.weights == "round" else even
+        return {view.number: {client: weights[client] * gain for client, gain in gains.items()}}, state
 
     def _gradient(self, model: dict[str, Array], schema: ModelSchema, number: int) -> list[Array]:
         gradient = self.utility.gradient(model)

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fedcoast.errors import BadSetting, Client
-from fedcoast.methods.base import Uploads
 from fedcoast.methods.coalition.coalition_models import Denominator, divisor, merge, scaled
 from fedcoast.methods.coalition.config import CoalitionConfig
 from fedcoast.methods.coalition.games import Values, members, tabulate
@@ -22,7 +21,7 @@ from fedcoast.methods.ledger import Credits
 from fedcoast.methods.updates import shares
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.round import Round
-from fedcoast.rounds.schema import ModelSchema
+from fedcoast.rounds.round_view import RoundView
 
 Config = TypeVar("Config", bound=CoalitionConfig)
 
@@ -104,8 +103,8 @@ class UtilityAssessor(ConfiguredAssessor[Config]):
     def settings(self) -> dict[str, Any]:
         return {"utility": self.evaluator.name, **super().settings}
 
-    def _weights(self, fl_round: Round, clients: Sequence[Client]) -> list[float]:
-        weight_of = shares(fl_round, clients) if self.config.weights == "round" else dict.fromkeys(clients, 1.0)
+    def _weights(self, view: RoundView, clients: Sequence[Client]) -> list[float]:
+        weight_of = shares(view, clients) if self.config.weights == "round" else dict.fromkeys(clients, 1.0)
         return scaled([weight_of[client] for client in clients])
 
     def _check_players(self, count: int, who: str) -> None:
@@ -121,19 +120,19 @@ class UtilityAssessor(ConfiguredAssessor[Config]):
 class GameAssessor(UtilityAssessor[Config]):
     """Plays each round as a game of its own; `_values` says what the players are worth."""
 
-    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        game = self._game(fl_round, schema, uploads)
+    def _step(self, view: RoundView, state: Any) -> tuple[Credits, Any]:
+        game = self._game(view)
         try:
             values = self._values(game) if game.players else np.zeros(0)
         finally:
             self.evaluations += len(game.worths)
-        return {fl_round.number: {c: float(value) for c, value in zip(game.clients, values, strict=True)}}
+        return {view.number: {c: float(value) for c, value in zip(game.clients, values, strict=True)}}, state
 
-    def _game(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> RoundGame:
-        self._check_players(len(fl_round.clients), f"round {fl_round.number} has")
-        start, local = fl_round.read_start(schema), dict(uploads)
-        weights = self._weights(fl_round, tuple(local))
-        return RoundGame(fl_round, start, local, weights, self.config.denominator, self.evaluator)
+    def _game(self, view: RoundView) -> RoundGame:
+        self._check_players(len(view.clients), f"round {view.number} has")
+        local = dict(view.uploads())
+        weights = self._weights(view, tuple(local))
+        return RoundGame(view.fl_round, view.start, local, weights, self.config.denominator, self.evaluator)
 
     @abstractmethod
     def _values(self, game: RoundGame) -> Values:

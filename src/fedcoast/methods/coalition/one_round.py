@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from fedcoast.errors import Client
-from fedcoast.methods.base import Uploads
 from fedcoast.methods.coalition.coalition_models import merge, replay
 from fedcoast.methods.coalition.config import CoalitionConfig
 from fedcoast.methods.coalition.game import UtilityAssessor
@@ -29,8 +28,7 @@ from fedcoast.methods.coalition.utility import Evaluator, Utility
 from fedcoast.methods.ledger import Credits
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
-from fedcoast.rounds.round import Round
-from fedcoast.rounds.schema import ModelSchema
+from fedcoast.rounds.round_view import RoundView
 
 Arrays = dict[str, Array]
 Mix = tuple[tuple[Client, float], ...]  # who took part, and how heavy
@@ -65,35 +63,33 @@ class OneRound(UtilityAssessor[CoalitionConfig]):
         **options: Any,
     ) -> None:
         super().__init__(utility, config, force=force, **options)
-        self._history: _History | None = None
         self._valued: tuple[_History | None, dict[Client, float]] = (None, {})
 
-    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        start = fl_round.read_start(schema)
-        history = self._history or _History({name: array.copy() for name, array in start.items()})
-        trained = [entry.name for entry in schema.trainable]
+    def _step(self, view: RoundView, state: _History | None) -> tuple[Credits, _History]:
+        start = view.start
+        history = state or _History({name: array.copy() for name, array in start.items()})
+        trained = [entry.name for entry in view.schema.trainable]
         others = [name for name in start if name not in set(trained)]
         moved: dict[Client, Arrays] = {}
         carried: dict[Client, Arrays] = {}
-        for client, model in uploads:
+        for client, model in view.uploads():
             with np.errstate(over="ignore"):
                 moved[client] = {name: model[name].astype(np.float64) - start[name] for name in trained}
             carried[client] = {name: model[name].copy() for name in others}
-        self._check_players(len({*history.carried, *moved}), f"with round {fl_round.number} there are")
-        weights = dict(zip(moved, self._weights(fl_round, tuple(moved)), strict=True))
+        self._check_players(len({*history.carried, *moved}), f"with round {view.number} there are")
+        weights = dict(zip(moved, self._weights(view, tuple(moved)), strict=True))
         mix = tuple(weights.items())
         for client, before in history.sums.get(mix, {}).items():
             for name, total in before.items():
                 moved[client][name] = np.asarray(moved[client][name] + total)
-        self._history = _History(
+        return {}, _History(
             history.origin,
             {**history.sums, mix: moved} if moved else history.sums,
-            {**history.carried, **{c: (fl_round.number, weights[c], carried[c]) for c in moved}},
+            {**history.carried, **{c: (view.number, weights[c], carried[c]) for c in moved}},
         )
-        return {}
 
     def _credits(self) -> Credits:
-        history = self._history
+        history: _History | None = self._state
         if history is None or self.last_round is None:
             return {}
         if self._valued[0] is not history:
@@ -124,8 +120,7 @@ class OneRound(UtilityAssessor[CoalitionConfig]):
         self.evaluations += len(table)
         return dict(zip(clients, shapley(table).tolist(), strict=True))
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        history = self._history
+    def _dump_state(self, history: _History | None) -> tuple[dict[str, Any], dict[str, Array]]:
         if history is None:
             return {}, {}
         names = list(history.origin)
@@ -140,10 +135,9 @@ class OneRound(UtilityAssessor[CoalitionConfig]):
         carried = [[client_to_json(c), *history.carried[c][:2]] for c in history.clients]
         return {"layers": names, "mixes": mixes, "carried": carried}, arrays
 
-    def _restore(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
+    def _load_state(self, facts: dict[str, Any], arrays: dict[str, Array]) -> _History | None:
         if not facts:
-            self._history = None
-            return
+            return None
         names = facts["layers"]
 
         def model(prefix: str) -> Arrays:
@@ -151,7 +145,7 @@ class OneRound(UtilityAssessor[CoalitionConfig]):
             return {names[k]: arrays[f"{prefix}.{k}"] for k in places if f"{prefix}.{k}" in arrays}
 
         mixes = [tuple((client_from_json(client), float(weight)) for client, weight in mix) for mix in facts["mixes"]]
-        self._history = _History(
+        return _History(
             model("origin"),
             {
                 mix: {client: model(f"sum.{place}.{seat}") for seat, (client, _) in enumerate(mix)}

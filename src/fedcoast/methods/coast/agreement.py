@@ -5,7 +5,7 @@ parts of a model can be valued apart and merged to the same credit.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -93,27 +93,32 @@ def votes_by_client(pending: PendingRound) -> dict[Client, Row]:
     return {c: sizes(signal, pending.plane_layout, pending.idle) for c, signal in pending.signals.items()}
 
 
+@dataclass(frozen=True, eq=False)
 class LayerTotals:
-    """Sums agreement and votes by client and layer, over the rounds that count.
+    """Sums of agreement and votes by client and layer, over the rounds that count; adding a round gives another.
 
-    Where every final round counts for ever, only its sum is kept. It is not part of the saved state: a restored
-    assessor knows the layers of the rounds that it observed since.
+    Where every final round counts for ever, only its sum is kept (`settled`). It is not part of the saved state: a
+    restored assessor knows the layers of the rounds that it observed since.
     """
 
-    def __init__(self, config: CoAstConfig) -> None:
-        self._past_weight, self._every_round_counts = config.past_weight, config.score_rounds == slice(None)
-        self._by_others = config.reference == "others"
-        self._by_round: dict[int, dict[Client, NDArray[Any]]] = {}
-        self._settled: dict[Client, NDArray[Any]] = {}
+    past_weight: float
+    every_round_counts: bool
+    whole_numbers: bool
+    by_round: Mapping[int, Mapping[Client, NDArray[Any]]] = field(default_factory=dict)
+    settled: Mapping[Client, NDArray[Any]] = field(default_factory=dict)
 
-    def add(self, final: RoundAgreement) -> None:
-        """Count a round whose credit is final."""
+    @classmethod
+    def for_config(cls, config: CoAstConfig) -> "LayerTotals":
+        whole = not config.past_weight and config.reference != "others"
+        return cls(config.past_weight, config.score_rounds == slice(None), whole)
+
+    def with_round(self, final: RoundAgreement) -> "LayerTotals":
+        """Also count a round whose credit is final."""
         rows = self._rows(final)
-        if self._every_round_counts:
-            for client, row in rows.items():
-                self._settled[client] = self._settled.get(client, 0) + row
-        else:
-            self._by_round[final.number] = rows
+        if not self.every_round_counts:
+            return replace(self, by_round={**self.by_round, final.number: rows})
+        sums = {client: self.settled.get(client, 0) + row for client, row in rows.items()}
+        return replace(self, settled={**self.settled, **sums})
 
     def credits(
         self,
@@ -123,10 +128,10 @@ class LayerTotals:
         provisional: Iterable[RoundAgreement],
     ) -> LayerCredits:
         """The totals over the counted rounds; `provisional` are rounds that are valued but not final."""
-        number = np.float64 if self._past_weight or self._by_others else np.int64
+        number = np.int64 if self.whole_numbers else np.float64
         sums = {client: np.zeros((2, len(names)), number) for client in clients}
-        by_round = self._by_round | {agreement.number: self._rows(agreement) for agreement in provisional}
-        for rows in (self._settled, *(by_round.get(number, {}) for number in counted)):
+        by_round = {**self.by_round, **{agreement.number: self._rows(agreement) for agreement in provisional}}
+        for rows in (self.settled, *(by_round.get(number, {}) for number in counted)):
             for client, row in rows.items():
                 sums[client] += row
         return LayerCredits(names, {c: row[0] for c, row in sums.items()}, {c: row[1] for c, row in sums.items()})
@@ -134,6 +139,6 @@ class LayerTotals:
     def _rows(self, agreement: RoundAgreement) -> dict[Client, NDArray[Any]]:
         nothing = np.int64(0)
         return {
-            client: np.stack([row - self._past_weight * agreement.past.get(client, nothing), agreement.votes[client]])
+            client: np.stack([row - self.past_weight * agreement.past.get(client, nothing), agreement.votes[client]])
             for client, row in agreement.ahead.items()
         }

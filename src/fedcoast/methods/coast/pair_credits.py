@@ -28,7 +28,7 @@ from fedcoast.methods.coast.agreement import RoundAgreement, votes_by_client
 from fedcoast.methods.coast.pending import PendingRound
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
-from fedcoast.stats.client_line import AgreementSums, line_factors
+from fedcoast.stats.client_line import AgreementSums, ClientLine, client_line
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -203,11 +203,22 @@ class PairCredits:
         """What each client's credits are multiplied by; 1 for everyone where nothing tells the clients apart so."""
         if self.sums is None or not line_weight:
             return {}
+        clients, line = self._line(self.sums)
+        return dict(zip(clients, line.factors(line_weight).tolist(), strict=True))
+
+    def unordered(self, line_weight: float) -> tuple[tuple[Client, Client], ...]:
+        """The pairs of clients whose order the line leaves open."""
+        if self.sums is None or not line_weight:
+            return ()
+        clients, line = self._line(self.sums)
+        pairs = np.argwhere(np.triu(line.unordered)).tolist()
+        return tuple((clients[one], clients[other]) for one, other in pairs)
+
+    def _line(self, sums: tuple[AgreementSums, AgreementSums]) -> tuple[tuple[Client, ...], ClientLine]:
         clients = in_order(self.clients)  # the same numbers whatever order the clients came in
         order = np.ix_(*[[self.clients.index(client) for client in clients]] * 2)
-        halves = [AgreementSums(half.weighted[order], half.weights[order]) for half in self.sums]
-        factors = line_factors(halves, self.past_weight, line_weight)
-        return dict(zip(clients, factors.tolist(), strict=True))
+        halves = [AgreementSums(half.weighted[order], half.weights[order]) for half in sums]
+        return clients, client_line(halves, self.past_weight)
 
     def _with_sums(self, table: PairTable) -> "PairCredits":
         weight, new = table.weight, [c for c in (*table.rows, *table.columns) if c not in self.clients]

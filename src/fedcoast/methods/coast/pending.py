@@ -184,8 +184,8 @@ class PendingStore:
         if self._spill_dir is not None:
             self._spill_dir.saved([one.spill_file.name for one in held if one.spill_file is not None])
 
-    def restore(self, facts: dict[str, Any], arrays: dict[str, Array]) -> list[PendingRound]:
-        """The rounds of a state. Files are checked first: nothing has changed when this raises."""
+    def restored(self, facts: dict[str, Any], arrays: dict[str, Array]) -> list[PendingRound]:
+        """The rounds of a state, their files checked; `go_on_with` is for when all else was read too."""
         if "pending" in facts and facts.get("form") != FORM:
             raise BadFile(
                 "this state of CoAst is of an earlier fedcoast, which held a byte for every entry; show the rounds"
@@ -214,9 +214,12 @@ class PendingStore:
             pending_round = pending_round.replace(answered=int(one.get("answered", 0)))  # absent in earlier states
             _check(pending_round)
             held.append(pending_round)
-        if self._spill_dir is not None:
-            self._spill_dir.go_on_with(spill_files)
         return held
+
+    def go_on_with(self, held: Sequence[PendingRound]) -> None:
+        """Continue with these restored rounds alone."""
+        if self._spill_dir is not None:
+            self._spill_dir.go_on_with([one.spill_file for one in held if one.spill_file is not None])
 
 
 def _mapped(

@@ -16,7 +16,7 @@ from fedcoast.kernels.bit_planes import PlaneLayout, Planes, signs_of
 from fedcoast.kernels.threads import ThreadPool
 from fedcoast.kernels.vote_counts import Tally, count
 from fedcoast.methods.coast.config import CoAstConfig
-from fedcoast.rounds.round import Round
+from fedcoast.rounds.round_view import RoundView
 from fedcoast.rounds.schema import LayerSpec
 
 
@@ -111,16 +111,16 @@ def _voting(start: Floats, local: Floats, ballot: Planes) -> Floats:
         return np.asarray(local.reshape(-1)[places] - start.reshape(-1)[places])
 
 
-def check_ballots_suffice(fl_round: Round, chosen: Sequence[LayerSpec], config: CoAstConfig) -> None:
+def check_ballots_suffice(view: RoundView, chosen: Sequence[LayerSpec], config: CoAstConfig) -> None:
     """Refuse a round of ballots where the options need whole uploads."""
-    whole = config.signal not in ("ballot", "pruned") or fl_round.ballot_keep != config.keep
+    whole = config.signal not in ("ballot", "pruned") or view.ballot_keep != config.keep
     sizes = config.signal == "pruned" and config.step == "avg"
     raw = config.tiny_layers == "raw" and any(too_small(entry.size, config.keep) for entry in chosen)
     if whole or sizes or raw:
         raise BadSetting(
-            f"round {fl_round.number} holds ballots of keep={fl_round.ballot_keep} only; CoAst with"
+            f"round {view.number} holds ballots of keep={view.ballot_keep} only; CoAst with"
             f" keep={config.keep}, signal={config.signal!r}, step={config.step!r}, tiny_layers={config.tiny_layers!r}"
-            f" needs the whole uploads. Use keep={fl_round.ballot_keep}, signal 'ballot' or 'pruned', a step that is a"
+            f" needs the whole uploads. Use keep={view.ballot_keep}, signal 'ballot' or 'pruned', a step that is a"
             " number and tiny_layers 'one'"
         )
 

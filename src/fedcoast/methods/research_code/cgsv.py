@@ -11,12 +11,10 @@ round shown is skipped, because the code has no global model from before it. To 
 """
 
 from fedcoast.kernels.directions import chunks, cosine
-from fedcoast.methods.base import Uploads
 from fedcoast.methods.configured import AssessorConfig, ConfiguredAssessor
 from fedcoast.methods.ledger import Credits
 from fedcoast.methods.updates import pick
-from fedcoast.rounds.round import Round
-from fedcoast.rounds.schema import ModelSchema
+from fedcoast.rounds.round_view import RoundView
 
 
 class CGSVResearchCode(ConfiguredAssessor[AssessorConfig]):
@@ -24,11 +22,11 @@ class CGSVResearchCode(ConfiguredAssessor[AssessorConfig]):
 
     method = "cgsv-research-code"
 
-    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        start = pick(fl_round.read_start(schema), schema.trainable)
-        end = pick(fl_round.read_end(schema), schema.trainable)
+    def _step(self, view: RoundView, state: None) -> tuple[Credits, None]:
+        layers = view.schema.trainable
+        start = pick(view.start, layers)
+        end = pick(view.end, layers)
         credits = {
-            client: cosine(chunks(end, start), chunks(pick(model, schema.trainable), start))
-            for client, model in uploads
+            client: cosine(chunks(end, start), chunks(pick(model, layers), start)) for client, model in view.uploads()
         }
-        return {} if self.last_round is None else {fl_round.number: credits}
+        return ({} if self.last_round is None else {view.number: credits}), state

@@ -21,15 +21,13 @@ import numpy as np
 from fedcoast.errors import BadRound
 from fedcoast.kernels.ballots import Floats
 from fedcoast.kernels.peer_prediction import CHUNK, Codes, draw_pairs, peer_score
-from fedcoast.methods.base import Uploads
 from fedcoast.methods.configured import AssessorConfig, ConfiguredAssessor
 from fedcoast.methods.ledger import Credits
 from fedcoast.methods.option_checks import check_seed
 from fedcoast.methods.options import option
 from fedcoast.methods.updates import pick
 from fedcoast.rounds.arrays import arithmetic
-from fedcoast.rounds.round import Round
-from fedcoast.rounds.schema import ModelSchema
+from fedcoast.rounds.round_view import RoundView
 
 LEVELS = 256
 BONUS = 1000
@@ -51,20 +49,21 @@ class FedPCAResearchCode(ConfiguredAssessor[FedPCAResearchCodeConfig]):
 
     method = "fed-pca-research-code"
 
-    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+    def _step(self, view: RoundView, state: None) -> tuple[Credits, None]:
+        layers = view.schema.trainable
         codes = {
-            client: research_codes([arithmetic(array) for array in pick(model, schema.trainable)])
-            for client, model in uploads
+            client: research_codes([arithmetic(array) for array in pick(model, layers)])
+            for client, model in view.uploads()
         }
-        size = sum(entry.size for entry in schema.trainable)
+        size = sum(entry.size for entry in layers)
         if size < 4:
             raise BadRound(f"this needs a model of four parameters at least; got {size}")
         if len(codes) < 2:
-            return {}
+            return {}, state
         first_half = size // 2
         bonus = np.arange(BONUS if first_half > BONUS else first_half // 2)
         half = np.repeat(np.array([0, 1], dtype=np.uint8), [first_half, size - first_half])
-        rng = np.random.default_rng([self.config.seed, fl_round.number])
+        rng = np.random.default_rng([self.config.seed, view.number])
         credits = {}
         for client, own in codes.items():
             scores = [
@@ -73,7 +72,7 @@ class FedPCAResearchCode(ConfiguredAssessor[FedPCAResearchCodeConfig]):
                 if other != client
             ]
             credits[client] = sum(scores) / len(scores)
-        return {fl_round.number: credits}
+        return {view.number: credits}, state
 
 
 def research_codes(model: list[Floats]) -> Codes:

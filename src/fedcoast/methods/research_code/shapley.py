@@ -16,14 +16,12 @@ from typing import Literal
 
 import numpy as np
 
-from fedcoast.methods.base import Uploads
 from fedcoast.methods.coalition.config import CoalitionConfig
 from fedcoast.methods.coalition.game import GameAssessor, RoundGame
 from fedcoast.methods.coalition.games import Values, everyone, research_code_shapley
 from fedcoast.methods.ledger import Credits
 from fedcoast.methods.options import option
-from fedcoast.rounds.round import Round
-from fedcoast.rounds.schema import ModelSchema
+from fedcoast.rounds.round_view import RoundView
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,13 +37,13 @@ class ShapleyResearchCode(GameAssessor[ShapleyResearchCodeConfig]):
 
     method = "shapley-research-code"
 
-    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
+    def _step(self, view: RoundView, state: None) -> tuple[Credits, None]:
         if self.last_round is None:
-            self._check_players(len(fl_round.clients), f"round {fl_round.number} has")
-            for _ in uploads:  # who cannot be used is noted all the same
+            self._check_players(len(view.clients), f"round {view.number} has")
+            for _ in view.uploads():  # bad uploads are quarantined all the same
                 pass
-            return {}
-        return super()._take(fl_round, schema, uploads)
+            return {}, state
+        return super()._step(view, state)
 
     def _values(self, game: RoundGame) -> Values:
         players = game.players

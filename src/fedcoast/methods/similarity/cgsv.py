@@ -24,19 +24,18 @@ import numpy as np
 
 from fedcoast.errors import BadSetting, Client
 from fedcoast.kernels.directions import accumulate, chunks, cosine, cosine_game, gram, norm
-from fedcoast.methods.base import Uploads
 from fedcoast.methods.configured import ConfiguredAssessor, LayersConfig
 from fedcoast.methods.layer_selection import choose
 from fedcoast.methods.ledger import Credits
 from fedcoast.methods.option_checks import check_momentum, is_number
 from fedcoast.methods.options import option
-from fedcoast.methods.updates import again, pick, relative_weights
+from fedcoast.methods.updates import pick, relative_weights
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
-from fedcoast.rounds.round import Round
-from fedcoast.rounds.schema import ModelSchema
+from fedcoast.rounds.round_view import RoundView
 
 Game = Literal["cosine", "exact"]
+Reputation = dict[Client, float]  # in units of an equal share: 1 is as good as the mean
 
 SMALLEST_NORM = 1e-7
 MOST_EXACT = 15
@@ -69,22 +68,21 @@ class CGSV(ConfiguredAssessor[CGSVConfig]):
 
     method = "cgsv"
 
-    def __init__(self, config: CGSVConfig | None = None, **options: Any) -> None:
-        super().__init__(config, **options)
-        self._reputation: dict[Client, float] = {}  # in units of an equal share: 1 is as good as the mean
+    def _initial_state(self) -> Reputation:
+        return {}
 
-    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        if self.config.game == "exact" and len(fl_round.clients) > MOST_EXACT:
+    def _step(self, view: RoundView, state: Reputation) -> tuple[Credits, Reputation]:
+        if self.config.game == "exact" and len(view.clients) > MOST_EXACT:
             raise BadSetting(
-                f"round {fl_round.number} has {len(fl_round.clients)} clients, and game='exact' values every coalition"
+                f"round {view.number} has {len(view.clients)} clients, and game='exact' values every coalition"
                 f" of at most {MOST_EXACT}; use game='cosine'"
             )
-        chosen = choose(self.config.layers, schema)
-        start = pick(fl_round.read_start(schema), chosen)
-        weights = self._weights(fl_round)
+        chosen = choose(self.config.layers, view.schema)
+        start = pick(view.start, chosen)
+        weights = _weights(view, state)
         common = [np.zeros(layer.shape) for layer in start] if self.config.game == "cosine" else []
         lengths, factors, models = {}, {}, []
-        for client, model in uploads:
+        for client, model in view.uploads():
             local = pick(model, chosen)
             lengths[client] = norm(chunks(local, start))
             factors[client] = self.config.clip_norm / (lengths[client] + SMALLEST_NORM)
@@ -98,22 +96,15 @@ class CGSV(ConfiguredAssessor[CGSVConfig]):
             whole = norm(chunks(common))
             credits = {
                 client: cosine(chunks(pick(model, chosen), start), chunks(common), lengths[client], whole)
-                for client, model in again(fl_round, schema, tuple(factors))
+                for client, model in view.reread(factors)
             }
-        self._reputation = {**self._reputation, **self._updated(credits)}
-        return {fl_round.number: credits} if credits else {}
+        return ({view.number: credits} if credits else {}), {**state, **self._updated(credits, state)}
 
-    def _weights(self, fl_round: Round) -> dict[Client, float]:
-        """a, up to a factor that no cosine sees: who counts how much in the common update."""
-        if not self._reputation:
-            return relative_weights(fl_round)
-        return {client: self._reputation.get(client, 1.0) for client in fl_round.clients}
-
-    def _updated(self, credits: Mapping[Client, float]) -> dict[Client, float]:
-        """The reputation of those present after a round that gave these credits."""
-        reputation = {client: self._reputation.get(client, 1.0) for client in credits}
+    def _updated(self, credits: Mapping[Client, float], known: Reputation) -> Reputation:
+        """The reputation of the clients of a round that gave these credits."""
+        reputation = {client: known.get(client, 1.0) for client in credits}
         together = sum(reputation.values())
-        before = {client: own / together if self._reputation else 0.0 for client, own in reputation.items()}
+        before = {client: own / together if known else 0.0 for client, own in reputation.items()}
         after = {
             c: max(self.config.floor, self.config.momentum * before[c] + (1 - self.config.momentum) * credits[c])
             for c in credits
@@ -122,14 +113,22 @@ class CGSV(ConfiguredAssessor[CGSVConfig]):
         return {client: together * own / total for client, own in after.items()}
 
     def _scores(self, sums: dict[Client, float]) -> dict[Client, float]:
-        total = sum(self._reputation[client] for client in in_order(self._reputation))
-        return {client: self._reputation[client] / total if client in self._reputation else 0.0 for client in sums}
+        known: Reputation = self._state
+        total = sum(known[client] for client in in_order(known))
+        return {client: known[client] / total if client in known else 0.0 for client in sums}
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        return {"standing": [[client_to_json(c), self._reputation[c]] for c in in_order(self._reputation)]}, {}
+    def _dump_state(self, state: Reputation) -> tuple[dict[str, Any], dict[str, Array]]:
+        return {"standing": [[client_to_json(c), state[c]] for c in in_order(state)]}, {}
 
-    def _restore(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
-        self._reputation = {client_from_json(client): float(own) for client, own in facts["standing"]}
+    def _load_state(self, facts: dict[str, Any], arrays: dict[str, Array]) -> Reputation:
+        return {client_from_json(client): float(own) for client, own in facts["standing"]}
+
+
+def _weights(view: RoundView, known: Reputation) -> dict[Client, float]:
+    """a, up to a factor that no cosine sees: how much each client counts in the common update."""
+    if not known:
+        return relative_weights(view)
+    return {client: known.get(client, 1.0) for client in view.clients}
 
 
 def _shapley(

@@ -16,14 +16,12 @@ from typing import Literal
 import numpy as np
 
 from fedcoast.kernels.directions import accumulate, chunks, cosine, norm
-from fedcoast.methods.base import Uploads
 from fedcoast.methods.configured import ConfiguredAssessor, LayersConfig
 from fedcoast.methods.layer_selection import choose
 from fedcoast.methods.ledger import Credits
 from fedcoast.methods.options import option
-from fedcoast.methods.updates import again, pick, relative_weights
-from fedcoast.rounds.round import Round
-from fedcoast.rounds.schema import ModelSchema
+from fedcoast.methods.updates import pick, relative_weights
+from fedcoast.rounds.round_view import RoundView
 
 Reference = Literal["mean", "movement"]
 
@@ -45,27 +43,25 @@ class Cosine(ConfiguredAssessor[CosineConfig]):
 
     method = "cosine"
 
-    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        chosen = choose(self.config.layers, schema)
-        start = pick(fl_round.read_start(schema), chosen)
+    def _step(self, view: RoundView, state: None) -> tuple[Credits, None]:
+        chosen = choose(self.config.layers, view.schema)
+        start = pick(view.start, chosen)
         if self.config.reference == "movement":
-            end = pick(fl_round.read_end(schema), chosen)
+            end = pick(view.end, chosen)
             length = norm(chunks(end, start))
-            return {
-                fl_round.number: {
-                    client: cosine(chunks(pick(model, chosen), start), chunks(end, start), other=length)
-                    for client, model in uploads
-                }
+            credits = {
+                client: cosine(chunks(pick(model, chosen), start), chunks(end, start), other=length)
+                for client, model in view.uploads()
             }
-        weights, clients = relative_weights(fl_round), []
+            return {view.number: credits}, state
+        weights, clients = relative_weights(view), []
         mean = [np.zeros(layer.shape) for layer in start]
-        for client, model in uploads:
+        for client, model in view.uploads():
             accumulate(mean, chunks(pick(model, chosen), start), weights[client])
             clients.append(client)
         length = norm(chunks(mean))
-        return {
-            fl_round.number: {
-                client: cosine(chunks(pick(model, chosen), start), chunks(mean), other=length)
-                for client, model in again(fl_round, schema, clients)
-            }
+        credits = {
+            client: cosine(chunks(pick(model, chosen), start), chunks(mean), other=length)
+            for client, model in view.reread(clients)
         }
+        return {view.number: credits}, state

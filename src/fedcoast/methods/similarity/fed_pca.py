@@ -35,15 +35,13 @@ from fedcoast.kernels.peer_prediction import (
     quantise,
     spare_tasks,
 )
-from fedcoast.methods.base import Uploads
 from fedcoast.methods.configured import ConfiguredAssessor, LayersConfig
 from fedcoast.methods.layer_selection import choose
 from fedcoast.methods.ledger import Credits
 from fedcoast.methods.option_checks import check_count, check_seed, is_number
 from fedcoast.methods.options import option
-from fedcoast.methods.updates import again, pick
-from fedcoast.rounds.round import Round
-from fedcoast.rounds.schema import ModelSchema
+from fedcoast.methods.updates import pick
+from fedcoast.rounds.round_view import RoundView
 
 Penalty = Literal["sampled", "exact"]
 Clip = float | Literal["quantile"]
@@ -90,26 +88,26 @@ class FedPCA(ConfiguredAssessor[FedPCAConfig]):
 
     method = "fed-pca"
 
-    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        chosen = choose(self.config.layers, schema)
-        start = pick(fl_round.read_start(schema), chosen)
+    def _step(self, view: RoundView, state: None) -> tuple[Credits, None]:
+        chosen = choose(self.config.layers, view.schema)
+        start = pick(view.start, chosen)
         if self.config.clip == "quantile":
             clients: list[Client] = []
 
             def sizes() -> Iterator[Floats]:
-                for client, model in uploads:
+                for client, model in view.uploads():
                     clients.append(client)
                     yield from chunks(pick(model, chosen), start)
 
-            most = len(fl_round.clients) * sum(entry.size for entry in chosen)
-            bound, models = largest_share(sizes(), most, QUANTILE), again(fl_round, schema, clients)
+            most = len(view.clients) * sum(entry.size for entry in chosen)
+            bound, models = largest_share(sizes(), most, QUANTILE), view.reread(clients)
         else:
-            bound, models = float(self.config.clip), uploads
+            bound, models = float(self.config.clip), view.uploads()
         codes = {
             client: np.concatenate([quantise(p, bound, self.config.levels) for p in chunks(pick(model, chosen), start)])
             for client, model in models
         }
-        return {fl_round.number: self._credit(fl_round.number, codes)} if len(codes) > 1 else {}
+        return ({view.number: self._credit(view.number, codes)} if len(codes) > 1 else {}), state
 
     def _credit(self, number: int, codes: Mapping[Client, Codes]) -> dict[Client, float]:
         size = len(next(iter(codes.values())))

@@ -20,17 +20,17 @@ import numpy as np
 
 from fedcoast.errors import Client
 from fedcoast.kernels.directions import accumulate, chunks, cosine
-from fedcoast.methods.base import Uploads
 from fedcoast.methods.configured import ConfiguredAssessor, LayersConfig
 from fedcoast.methods.layer_selection import choose
 from fedcoast.methods.ledger import Credits
-from fedcoast.methods.updates import again, pick
+from fedcoast.methods.updates import pick
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
-from fedcoast.rounds.round import Round
-from fedcoast.rounds.schema import ModelSchema
+from fedcoast.rounds.round_view import RoundView
 
 EPSILON = 1e-6
+
+MeanCosines = dict[Client, tuple[float, int]]  # the mean, and of how many rounds
 
 
 class FedCENovelty(ConfiguredAssessor[LayersConfig]):
@@ -38,43 +38,40 @@ class FedCENovelty(ConfiguredAssessor[LayersConfig]):
 
     method = "fedce-novelty"
 
-    def __init__(self, config: LayersConfig | None = None, **options: Any) -> None:
-        super().__init__(config, **options)
-        self._cosines: dict[Client, tuple[float, int]] = {}  # the mean, and of how many rounds
+    def _initial_state(self) -> MeanCosines:
+        return {}
 
-    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        chosen = choose(self.config.layers, schema)
-        start = pick(fl_round.read_start(schema), chosen)
-        novelty = {client: _novelty(mean) for client, (mean, _) in self._cosines.items()}
+    def _step(self, view: RoundView, state: MeanCosines) -> tuple[Credits, MeanCosines]:
+        chosen = choose(self.config.layers, view.schema)
+        start = pick(view.start, chosen)
+        novelty = {client: _novelty(mean) for client, (mean, _) in state.items()}
         total = [np.zeros(layer.shape) for layer in start]
         weights: dict[Client, float] = {}
-        for client, model in uploads:
+        for client, model in view.uploads():
             weights[client] = novelty.get(client, 1.0)  # up to a factor, which changes no direction
             accumulate(total, chunks(pick(model, chosen), start), weights[client])
         found: dict[Client, float] = {}
-        for client, model in again(fl_round, schema, list(weights)):
+        for client, model in view.reread(weights):
             own = pick(model, chosen)
             others = (whole - weights[client] * part for whole, part in _both(total, own, start))
             found[client] = 0.0 if len(weights) == 1 else cosine(chunks(own, start), others)
         moved = {}
         for client, near in found.items():
-            mean, count = self._cosines.get(client, (0.0, 0))
+            mean, count = state.get(client, (0.0, 0))
             moved[client] = (mean + (near - mean) / (count + 1), count + 1)
-        self._cosines = {**self._cosines, **moved}
-        return {fl_round.number: {client: 1 - near for client, near in found.items()}} if found else {}
+        credits = {client: 1 - near for client, near in found.items()}
+        return ({view.number: credits} if credits else {}), {**state, **moved}
 
     def _scores(self, sums: dict[Client, float]) -> dict[Client, float]:
-        novelty = {client: _novelty(self._cosines[client][0]) for client in in_order(self._cosines)}
+        novelty = {client: _novelty(self._state[client][0]) for client in in_order(self._state)}
         total = sum(novelty.values())
         return {client: novelty[client] / total if client in novelty else 0.0 for client in sums}
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        return {"cosines": [[client_to_json(c), *self._cosines[c]] for c in in_order(self._cosines)]}, {}
+    def _dump_state(self, state: MeanCosines) -> tuple[dict[str, Any], dict[str, Array]]:
+        return {"cosines": [[client_to_json(c), *state[c]] for c in in_order(state)]}, {}
 
-    def _restore(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
-        self._cosines = {
-            client_from_json(client): (float(mean), int(count)) for client, mean, count in facts["cosines"]
-        }
+    def _load_state(self, facts: dict[str, Any], arrays: dict[str, Array]) -> MeanCosines:
+        return {client_from_json(client): (float(mean), int(count)) for client, mean, count in facts["cosines"]}
 
 
 def _novelty(mean: float) -> float:

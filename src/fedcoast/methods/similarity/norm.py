@@ -9,13 +9,11 @@ Deviations: none. A zero update is worth 0.
 """
 
 from fedcoast.kernels.directions import chunks, norm
-from fedcoast.methods.base import Uploads
 from fedcoast.methods.configured import ConfiguredAssessor, LayersConfig
 from fedcoast.methods.layer_selection import choose
 from fedcoast.methods.ledger import Credits
 from fedcoast.methods.updates import pick
-from fedcoast.rounds.round import Round
-from fedcoast.rounds.schema import ModelSchema
+from fedcoast.rounds.round_view import RoundView
 
 
 class Norm(ConfiguredAssessor[LayersConfig]):
@@ -23,7 +21,8 @@ class Norm(ConfiguredAssessor[LayersConfig]):
 
     method = "norm"
 
-    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        chosen = choose(self.config.layers, schema)
-        start = pick(fl_round.read_start(schema), chosen)
-        return {fl_round.number: {client: norm(chunks(pick(model, chosen), start)) for client, model in uploads}}
+    def _step(self, view: RoundView, state: None) -> tuple[Credits, None]:
+        chosen = choose(self.config.layers, view.schema)
+        start = pick(view.start, chosen)
+        credits = {client: norm(chunks(pick(model, chosen), start)) for client, model in view.uploads()}
+        return {view.number: credits}, state

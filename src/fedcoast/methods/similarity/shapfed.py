@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from fedcoast.errors import BadSetting, Client
 from fedcoast.kernels.directions import LARGEST, Doubles, row_cosines
-from fedcoast.methods.base import Uploads
 from fedcoast.methods.configured import ConfiguredAssessor, HeadAverageConfig
 from fedcoast.methods.layer_selection import Layers, choose, describe
 from fedcoast.methods.ledger import Credits
@@ -32,9 +31,10 @@ from fedcoast.methods.options import option
 from fedcoast.methods.updates import pick
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
-from fedcoast.rounds.round import Round
+from fedcoast.rounds.round_view import RoundView
 from fedcoast.rounds.schema import LayerSpec, ModelSchema
 
+Averages = dict[Client, float]
 Weighting = Literal["reputation", "uniform"]
 
 
@@ -52,44 +52,42 @@ class ShapFed(ConfiguredAssessor[ShapFedConfig]):
 
     method = "shapfed"
 
-    def __init__(self, config: ShapFedConfig | None = None, **options: Any) -> None:
-        super().__init__(config, **options)
-        self._averages: dict[Client, float] = {}
+    def _initial_state(self) -> Averages:
+        return {}
 
-    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        head = _head(self.config.layers, schema)
-        start = _rows(pick(fl_round.read_start(schema), head))
-        updates = {client: _difference(_rows(pick(model, head)), start) for client, model in uploads}
-        table = class_cosines(updates, self._weights(updates))
+    def _step(self, view: RoundView, state: Averages) -> tuple[Credits, Averages]:
+        head = _head(self.config.layers, view.schema)
+        start = _rows(pick(view.start, head))
+        updates = {client: _difference(_rows(pick(model, head)), start) for client, model in view.uploads()}
+        table = class_cosines(updates, self._weights(updates, state))
         trained = np.array([update.any(axis=1) for update in updates.values()]).any(axis=0)
         credits = {
             client: float(cosines[trained].mean()) if trained.any() else 0.0 for client, cosines in table.items()
         }
         moved = {
-            client: self.config.momentum * self._averages[client] + (1 - self.config.momentum) * credit
-            if client in self._averages
+            client: self.config.momentum * state[client] + (1 - self.config.momentum) * credit
+            if client in state
             else credit
             for client, credit in credits.items()
         }
-        self._averages = {**self._averages, **moved}
-        return {fl_round.number: credits} if credits else {}
+        return ({view.number: credits} if credits else {}), {**state, **moved}
 
-    def _weights(self, clients: Collection[Client]) -> dict[Client, float]:
-        averages = [max(0.0, self._averages[client]) for client in clients if client in self._averages]
+    def _weights(self, clients: Collection[Client], known: Averages) -> dict[Client, float]:
+        averages = [max(0.0, known[client]) for client in clients if client in known]
         if self.config.weighting == "uniform" or not sum(averages):
             return dict.fromkeys(clients, 1 / max(1, len(clients)))
         mean = sum(averages) / len(averages)
-        counts = {client: max(0.0, self._averages.get(client, mean)) for client in clients}
+        counts = {client: max(0.0, known.get(client, mean)) for client in clients}
         return {client: count / sum(counts.values()) for client, count in counts.items()}
 
     def _scores(self, sums: dict[Client, float]) -> dict[Client, float]:
-        return {client: self._averages.get(client, 0.0) for client in sums}
+        return {client: self._state.get(client, 0.0) for client in sums}
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        return {"standing": [[client_to_json(c), self._averages[c]] for c in in_order(self._averages)]}, {}
+    def _dump_state(self, state: Averages) -> tuple[dict[str, Any], dict[str, Array]]:
+        return {"standing": [[client_to_json(c), state[c]] for c in in_order(state)]}, {}
 
-    def _restore(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
-        self._averages = {client_from_json(client): float(own) for client, own in facts["standing"]}
+    def _load_state(self, facts: dict[str, Any], arrays: dict[str, Array]) -> Averages:
+        return {client_from_json(client): float(own) for client, own in facts["standing"]}
 
 
 def class_cosines(updates: Mapping[Client, Doubles], weights: Mapping[Client, float]) -> dict[Client, Doubles]:

@@ -20,14 +20,15 @@ import numpy as np
 from fedcoast.errors import BadSetting, Client
 from fedcoast.kernels.directions import LARGEST
 from fedcoast.kernels.spectra import spectral_entropy
-from fedcoast.methods.base import Uploads
 from fedcoast.methods.configured import ConfiguredAssessor, HeadAverageConfig
 from fedcoast.methods.layer_selection import Layers, choose, describe
 from fedcoast.methods.ledger import Credits
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
-from fedcoast.rounds.round import Round
+from fedcoast.rounds.round_view import RoundView
 from fedcoast.rounds.schema import ModelSchema
+
+Entropies = dict[Client, float]
 
 
 class SpectralFed(ConfiguredAssessor[HeadAverageConfig]):
@@ -35,36 +36,34 @@ class SpectralFed(ConfiguredAssessor[HeadAverageConfig]):
 
     method = "spectralfed"
 
-    def __init__(self, config: HeadAverageConfig | None = None, **options: Any) -> None:
-        super().__init__(config, **options)
-        self._entropy: dict[Client, float] = {}
+    def _initial_state(self) -> Entropies:
+        return {}
 
-    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        name = _matrix(self.config.layers, schema)
-        start = fl_round.read_start(schema)[name].astype(np.float64)
+    def _step(self, view: RoundView, state: Entropies) -> tuple[Credits, Entropies]:
+        name = _matrix(self.config.layers, view.schema)
+        start = view.start[name].astype(np.float64)
         credits = {}
-        for client, model in uploads:
+        for client, model in view.uploads():
             with np.errstate(over="ignore"):
                 update = np.clip(model[name].astype(np.float64) - start, -LARGEST, LARGEST)
             credits[client] = spectral_entropy(update.reshape(len(update), -1))
         moved = {
-            client: self.config.momentum * self._entropy.get(client, credit) + (1 - self.config.momentum) * credit
+            client: self.config.momentum * state.get(client, credit) + (1 - self.config.momentum) * credit
             for client, credit in credits.items()
         }
-        self._entropy = {**self._entropy, **moved}
-        return {fl_round.number: credits} if credits else {}
+        return ({view.number: credits} if credits else {}), {**state, **moved}
 
     def _scores(self, sums: dict[Client, float]) -> dict[Client, float]:
-        total = sum(self._entropy[client] for client in in_order(self._entropy))
+        total = sum(self._state[client] for client in in_order(self._state))
         if not total:
             return dict.fromkeys(sums, 0.0)
-        return {client: self._entropy.get(client, 0.0) / total for client in sums}
+        return {client: self._state.get(client, 0.0) / total for client in sums}
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        return {"entropy": [[client_to_json(c), self._entropy[c]] for c in in_order(self._entropy)]}, {}
+    def _dump_state(self, state: Entropies) -> tuple[dict[str, Any], dict[str, Array]]:
+        return {"entropy": [[client_to_json(c), state[c]] for c in in_order(state)]}, {}
 
-    def _restore(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
-        self._entropy = {client_from_json(client): float(own) for client, own in facts["entropy"]}
+    def _load_state(self, facts: dict[str, Any], arrays: dict[str, Array]) -> Entropies:
+        return {client_from_json(client): float(own) for client, own in facts["entropy"]}
 
 
 def _matrix(layers: Layers, schema: ModelSchema) -> str:

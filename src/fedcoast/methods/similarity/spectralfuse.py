@@ -15,6 +15,7 @@ first round and P = 1. The score is a state and no sum of credits; the credit of
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,20 +23,27 @@ import numpy as np
 from fedcoast.errors import BadSetting, Client
 from fedcoast.kernels.directions import LARGEST, Doubles, row_cosines
 from fedcoast.kernels.spectra import fuse, spectral_entropy
-from fedcoast.methods.base import Uploads
 from fedcoast.methods.configured import ConfiguredAssessor, HeadAverageConfig
 from fedcoast.methods.layer_selection import Layers, choose, describe
 from fedcoast.methods.ledger import Credits
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
-from fedcoast.rounds.round import Round
+from fedcoast.rounds.round_view import RoundView
 from fedcoast.rounds.schema import LayerSpec, ModelSchema
 from fedcoast.stats.ranking import spearman
 
 PROCESS_NOISE, FIRST_VARIANCE = 1e-4, 1.0
 RANK_MEMORY, LEAST_NOISE = 0.9, 1e-3
 
-FilterState = tuple[float, float, float, float]  # entropy, alignment, x, P
+ClientFilter = tuple[float, float, float, float]  # entropy, alignment, x, P
+
+
+@dataclass(frozen=True)
+class FilterState:
+    """The filter of each client, and how well entropy and alignment agreed with x in ranks."""
+
+    clients: Mapping[Client, ClientFilter] = field(default_factory=dict)
+    agreement: tuple[float, float] = (0.0, 0.0)
 
 
 class SpectralFuse(ConfiguredAssessor[HeadAverageConfig]):
@@ -43,59 +51,59 @@ class SpectralFuse(ConfiguredAssessor[HeadAverageConfig]):
 
     method = "spectralfuse"
 
-    def __init__(self, config: HeadAverageConfig | None = None, **options: Any) -> None:
-        super().__init__(config, **options)
-        self._states: dict[Client, FilterState] = {}
-        self._agreement = (0.0, 0.0)
+    def _initial_state(self) -> FilterState:
+        return FilterState()
 
-    def _take(self, fl_round: Round, schema: ModelSchema, uploads: Uploads) -> Credits:
-        weight, *rest = _head(self.config.layers, schema)
-        start = fl_round.read_start(schema)
-        updates = {client: _rows(model, start, (weight, *rest)) for client, model in uploads}
+    def _step(self, view: RoundView, state: FilterState) -> tuple[Credits, FilterState]:
+        weight, *rest = _head(self.config.layers, view.schema)
+        start = view.start
+        updates = {client: _rows(model, start, (weight, *rest)) for client, model in view.uploads()}
         if not updates:
-            return {}
+            return {}, state
         columns = int(np.prod(weight.shape[1:]))
         entropy = np.array([spectral_entropy(rows[:, :columns]) for rows in updates.values()])
-        before = [self._states.get(client) for client in updates]
-        state = np.array([1 / len(updates) if earlier is None else earlier[2] for earlier in before])
-        alignment = alignments(updates, dict(zip(updates, state, strict=True)))
+        before = [state.clients.get(client) for client in updates]
+        shares = np.array([1 / len(updates) if earlier is None else earlier[2] for earlier in before])
+        alignment = alignments(updates, dict(zip(updates, shares, strict=True)))
         smooth = [
             (now, near) if earlier is None else (self._mix(earlier[0], now), self._mix(earlier[1], near))
             for earlier, now, near in zip(before, entropy, alignment, strict=True)
         ]
         first, second = (_shares(np.array(column)) for column in zip(*smooth, strict=True))
-        agreement = (self._follow(0, first, state), self._follow(1, second, state))
+        agreement = (_follow(state.agreement[0], first, shares), _follow(state.agreement[1], second, shares))
         variance = np.array([FIRST_VARIANCE if earlier is None else earlier[3] for earlier in before]) + PROCESS_NOISE
         noise = (1 - agreement[0] + LEAST_NOISE, 1 - agreement[1] + LEAST_NOISE)
-        moved, variance = fuse(state, variance, first, second, noise)
-        self._agreement = agreement
+        moved, variance = fuse(shares, variance, first, second, noise)
         now_known = {
             client: (float(smooth[place][0]), float(smooth[place][1]), float(moved[place]), float(variance[place]))
             for place, client in enumerate(updates)
         }
-        self._states = {**self._states, **now_known}
-        return {fl_round.number: dict(zip(updates, (moved - state).tolist(), strict=True))}
+        credits = dict(zip(updates, (moved - shares).tolist(), strict=True))
+        return {view.number: credits}, FilterState({**state.clients, **now_known}, agreement)
 
     def _mix(self, before: float, now: float) -> float:
         return self.config.momentum * before + (1 - self.config.momentum) * float(now)
 
-    def _follow(self, which: int, measured: Doubles, state: Doubles) -> float:
-        rho = spearman(measured.tolist(), state.tolist())
-        return RANK_MEMORY * self._agreement[which] + (1 - RANK_MEMORY) * (0.0 if np.isnan(rho) else rho)
-
     def _scores(self, sums: dict[Client, float]) -> dict[Client, float]:
-        return {client: self._states[client][2] if client in self._states else 0.0 for client in sums}
+        known = self._state.clients
+        return {client: known[client][2] if client in known else 0.0 for client in sums}
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        states = [[client_to_json(c), list(self._states[c])] for c in in_order(self._states)]
-        return {"standing": states, "agreement": list(self._agreement)}, {}
+    def _dump_state(self, state: FilterState) -> tuple[dict[str, Any], dict[str, Array]]:
+        clients = [[client_to_json(c), list(state.clients[c])] for c in in_order(state.clients)]
+        return {"standing": clients, "agreement": list(state.agreement)}, {}
 
-    def _restore(self, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
+    def _load_state(self, facts: dict[str, Any], arrays: dict[str, Array]) -> FilterState:
         first, second = map(float, facts["agreement"])
-        states: dict[Client, FilterState] = {}
-        for client, (entropy, alignment, state, variance) in facts["standing"]:
-            states[client_from_json(client)] = (float(entropy), float(alignment), float(state), float(variance))
-        self._states, self._agreement = states, (first, second)
+        clients: dict[Client, ClientFilter] = {}
+        for client, (entropy, alignment, share, variance) in facts["standing"]:
+            clients[client_from_json(client)] = (float(entropy), float(alignment), float(share), float(variance))
+        return FilterState(clients, (first, second))
+
+
+def _follow(before: float, measured: Doubles, shares: Doubles) -> float:
+    """A moving average of the rank correlation with the shares."""
+    rho = spearman(measured.tolist(), shares.tolist())
+    return RANK_MEMORY * before + (1 - RANK_MEMORY) * (0.0 if np.isnan(rho) else rho)
 
 
 def alignments(updates: Mapping[Client, Doubles], weights: Mapping[Client, float]) -> Doubles:
