@@ -151,6 +151,27 @@ def test_a_claimed_weight_far_above_the_others_is_named():
     assert [(flag.client, flag.kind) for flag in flags(federation(honest, weights))] == [("e", "claimed weight")]
 
 
+@pytest.mark.parametrize("size", [1e200, 1e308])
+def test_numbers_that_overflow_hide_nobody_else(size):
+    """One client sends huge finite numbers beside another one that works against the rest."""
+    rounds = [
+        Round(
+            r.number,
+            start={n: np.asarray(a, np.float64) for n, a in r.start.items()},
+            local={
+                c: {n: np.full(SIZE, size) if c == "d" else np.asarray(a, np.float64) for n, a in model.items()}
+                for c, model in r.local.items()
+            },
+            end={n: np.asarray(a, np.float64) for n, a in r.end.items()},
+        )
+        for r in federation(ATTACKS["opposed"])
+    ]
+    found = flags(rounds)
+    assert ("e", "opposed") in {(flag.client, flag.kind) for flag in found}
+    assert ("d", "scale") in {(flag.client, flag.kind) for flag in found}
+    assert {flag.client for flag in found} == {"d", "e"}
+
+
 def test_honesty_that_ends_is_a_change():
     count = iter(range(ROUNDS))
 

@@ -114,3 +114,10 @@ def test_the_answer_fits_eighty_columns(run):
     )
     assert done.stdout.startswith("Too early to say who helps")
     assert all(len(line) <= 80 for line in done.stdout.splitlines() if "│" in line or "─" in line)
+
+
+def test_a_token_never_stands_on_the_command_line_where_ps_shows_it(run):
+    done = invoke("serve", run, "--token", "0123456789abcdef", COLUMNS="120")
+    assert done.exit_code == 2
+    assert "no such option" in done.stderr.lower()
+    assert "--token-file" in invoke("serve", "--help", COLUMNS="120").stdout

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from fedcoast import BadSetting, CoAst, Recorder
+from fedcoast import BadSetting, CoAst, Recorder, replay
 from fedcoast.analysis.running_verdicts import CODES
 from fedcoast.analysis.uncertainty import uncertainty
 from fedcoast.analysis.verdicts import verdicts
+from fedcoast.audit import verify
 from fedcoast.integrations.observer_hub import ObserverHub
 from fedcoast.integrations.round_capture import ClientUpload, RoundCapture
 
@@ -249,6 +250,21 @@ def test_a_model_that_grows_begins_a_segment_and_keeps_its_credits():
     assert server.hub.unobserved == {}
     assert {number: credits[number] for number in before} == before
     assert sorted(credits) == [1, 2, 4, 5, 6]
+
+
+def test_a_recording_of_a_model_that_grew_keeps_what_was_finished_and_says_what_to_do(tmp_path):
+    coast = CoAst(horizon=1)
+    server = Server(coast, Recorder(tmp_path / "run"))
+    for number in range(1, 4):
+        server.run(number)
+    start = {**server.model, "new": np.zeros(4, np.float32)}
+    uploads = {one: ClientUpload(lambda: start) for one in STEPS}
+    server.hub.publish(server.hub.number(4), RoundCapture(start, uploads, start))
+    assert coast.last_round == 4
+    assert "layer 'new' was absent" in server.hub.unobserved[4]["recorder"]
+    assert "use a new folder" in server.hub.unobserved[4]["recorder"]
+    assert [fl_round.number for fl_round in replay(tmp_path / "run")] == [1, 2, 3]
+    assert verify(tmp_path / "run").agrees
 
 
 def test_an_observer_that_raises_costs_only_itself():

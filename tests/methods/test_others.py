@@ -76,6 +76,13 @@ def test_a_client_that_repeats_itself_gains_nothing_by_it():
     assert answer.scores["rider"] < np.median(list(answer.scores.values()))
 
 
+@pytest.mark.parametrize("make", [CoAst, CoAst.votes, CoAst.paper, CoAst.research_code])
+def test_a_weight_that_a_client_claims_never_multiplies_its_score(make):
+    """What the server makes of the weight is in the models after the round, which are the same here."""
+    claimed = [replace(r, weights={c: 20.0 if c == "cid" else 1.0 for c in r.clients}) for r in ROUNDS]
+    assert show(make(), claimed).scores == show(make(), [replace(r, weights=None) for r in ROUNDS]).scores
+
+
 def test_an_idle_client_scores_zero_and_changes_no_order_and_no_share():
     idle = [replace(r, local={**r.local, "idle": dict(r.start)}) for r in ROUNDS]
     with_it, without = show(CoAst(keep=KEEP), idle).scores, show(CoAst(keep=KEEP), ROUNDS).scores

@@ -2,7 +2,9 @@
 
 import errno
 import os
+import resource
 import shutil
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,8 @@ from audit.runs import coast
 from command_line import fedcoast
 from fedcoast import BadFile, CoAst, Recorder, replay
 from fedcoast.audit import verify
+from fedcoast.reports.assess_rounds import assess_rounds
+from fedcoast.reports.forms import write
 from fedcoast.storage import recorder as recording
 from federations import federation, show
 
@@ -99,3 +103,58 @@ def test_a_run_is_read_while_its_folder_is_read_only(tmp_path):
     assert fedcoast("verify", tmp_path / "run").code == 0
     for path in (tmp_path / "run", tmp_path / "run" / "rounds"):
         path.chmod(0o700)
+
+
+@contextmanager
+def no_room(most=1500):
+    """No file can grow beyond so many bytes, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_what_was_saved_stays_whole_when_the_disk_is_full(tmp_path):
+    assessor = CoAst()
+    show(assessor, ROUNDS[:3])
+    assessor.save(tmp_path / "state")
+    before = assessor.assessment()
+    write(assess_rounds(ROUNDS), tmp_path / "report.html")
+    files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    show(assessor, ROUNDS[3:])
+    with no_room():
+        with pytest.raises(BadFile, match="cannot be written"):
+            assessor.save(tmp_path / "state")
+        with pytest.raises(BadFile, match="cannot be written"):
+            write(assess_rounds(ROUNDS), tmp_path / "report.html")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files
+    again = CoAst()
+    again.restore(tmp_path / "state")
+    assert again.assessment() == before
+    assessor.save(tmp_path / "state")
+    again.restore(tmp_path / "state")
+    assert again.assessment() == assessor.assessment()
+
+
+def test_rounds_that_cannot_be_held_in_files_are_refused_and_the_assessor_goes_on(tmp_path):
+    plain, spilling = CoAst(keep=0.5), CoAst(keep=0.5, spill_dir=tmp_path / "spill")
+    for fl_round in ROUNDS:
+        if fl_round.number == 3:
+            with no_room(50), pytest.raises(BadFile, match=r"cannot be written|File too large"):
+                spilling.observe(fl_round)
+        spilling.observe(fl_round)
+        plain.observe(fl_round)
+    assert spilling.assessment() == plain.assessment()
+
+
+def test_a_real_full_disk_ends_in_one_line(tmp_path):
+    with no_room(400):
+        with Recorder(tmp_path / "run") as recorder, pytest.raises(BadFile, match="cannot be written"):
+            recorder.observe(ROUNDS[0])
+        done = fedcoast("assess", tmp_path / "run")
+    assert "Traceback" not in done.stderr
+    with Recorder(tmp_path / "run") as recorder:
+        recorder.observe(ROUNDS[0])
+    assert verify(tmp_path / "run").agrees

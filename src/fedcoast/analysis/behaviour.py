@@ -24,6 +24,7 @@ Sample = NDArray[np.float64]
 MOST_OF_A_LAYER = 4096
 MOST_ROUNDS = 500  # of each client, the latest
 STEPS = 4
+LARGEST = 1e100  # of an entry; squares of larger ones overflow, and one client's would hide what the others do
 EQUAL = 0.9999  # cosine of two updates that are the same but for rounding
 FEWEST_ENTRIES = 100  # with fewer, honest updates may well point the same way
 
@@ -180,7 +181,7 @@ def series(rows: list[Observed], name: str) -> list[float]:
 
 def _sample(schema: ModelSchema, model: Mapping[str, Array]) -> Sample:
     parts = [model[entry.name].reshape(-1)[:: _stride(entry)].astype(np.float64) for entry in schema.trainable]
-    return np.concatenate(parts)
+    return np.clip(np.concatenate(parts), -LARGEST, LARGEST)
 
 
 def _layers(schema: ModelSchema) -> dict[str, slice]:

@@ -143,6 +143,25 @@ def test_a_registered_name_cannot_be_claimed_even_while_its_owner_is_away():
     assert answer.rounds_scored["node-2"] == 0
 
 
+@needs_node_names
+@pytest.mark.parametrize("claimed", ["berlin ", "Berlin", "berl\u0456n", "berlin\u200b", "ber lin", "berIin"])
+def test_a_name_that_looks_like_a_registered_one_cannot_be_claimed(claimed):
+    nodes = {1: Node(drifting(1), name="berlin"), 2: Node(drifting(2), config={"client-id": claimed})}
+    answer = watched({**nodes, 3: Node(drifting(3))})
+    assert "registered name" in answer.quarantined[1]["node-2"]
+    assert answer.rounds_scored == {"berlin": 2, "node-2": 0, "node-3": 2}
+
+
+def test_names_that_two_nodes_claim_forge_no_line_of_the_log(caplog):
+    claimed = "x\n2026-11-18 INFO all clients verified\x1b[2J"
+    nodes = {i: Node(drifting(i), config={"client-id": claimed} if i < 3 else {}) for i in (1, 2, 3)}
+    answer = watched(nodes)
+    assert "claimed by node-1 and node-2" in str(answer.quarantined[1])
+    assert "x2026-11-18 INFO all clients verified[2J" in answer.clients
+    assert "\x1b" not in caplog.text
+    assert not [line for line in caplog.text.splitlines() if line.startswith("2026")]
+
+
 @pytest.mark.parametrize("claimed", ["node-1", "partition-0", "client-7", "key-00"])
 def test_a_form_that_is_derived_cannot_be_claimed(claimed):
     answer = watched({1: Node(drifting(1)), 2: Node(drifting(2), config={"client-id": claimed}), 3: Node(drifting(3))})
