@@ -20,7 +20,18 @@ from benchmarks.installs import USES, tried
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
-EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+SAVES_AND_RESTORES = """
+from fedcoast import METHODS
+from fedcoast.testing import toy_rounds
+for name in ("coast", "cgsv", "cosine", "shapfed"):  # states with arrays and without
+    before, after = METHODS[name].make(), METHODS[name].make()
+    for fl_round in toy_rounds():
+        before.observe(fl_round)
+    before.save(name)
+    after.restore(name)
+    assert after.assessment() == before.assessment()
+"""
 MARKERS = ("/work/", "/root/", "/home/")
 
 
@@ -132,6 +143,31 @@ def test_each_extra_brings_what_its_part_needs(built, extra):
     assert found["packages"] >= 3
 
 
+def test_the_oldest_packages_that_are_allowed_are_enough(built, tmp_path):
+    uv, python = Path(sys.executable).with_name("uv"), tmp_path / "oldest" / "bin" / "python"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+    def run(*command):
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout, done.stderr
+
+    def install(*wanted):
+        run(uv, "pip", "install", "--quiet", "--only-binary", ":all:", "--python", python, *wanted)
+
+    run(uv, "venv", "--quiet", "--python", sys.executable, tmp_path / "oldest")
+    extras = [option for extra in ("cli", "report", "methods", "audit") for option in ("--extra", extra)]
+    install("--resolution", "lowest-direct", "-r", ROOT / "pyproject.toml", *extras)
+    install("--no-deps", built[0])
+    numpy, _ = run(python, "-c", "import numpy; print(numpy.__version__)")
+    assert f"numpy>={numpy.strip().removesuffix('.0')}," in PROJECT["dependencies"][0]
+    (code, printed), *_ = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, flags=re.DOTALL)
+    assert run(python, "-c", code) == (printed, "")
+    run(python, "-c", SAVES_AND_RESTORES)
+    run(python, "-m", "fedcoast", "demo", "--dataset", "heart", "--out", "heart.html")
+    assert run(python, "-m", "fedcoast", "assess", "demo-heart", "--json")[1] == ""
+
+
 def test_the_command_line_comes_with_its_extra(built, tmp_path):
     use = install(tmp_path / "cli", built[0], "cli")
     assert use("-m", "fedcoast", "--version").stdout == f"fedcoast {fedcoast.__version__}\n"
@@ -141,8 +177,7 @@ def test_the_command_line_comes_with_its_extra(built, tmp_path):
 
 
 def test_with_reports_the_demo_on_hospitals_runs_without_a_checkout(built, tmp_path):
-    extras = "report,cli" if "cli" in EXTRAS else "report"
-    use = install(tmp_path / "report", built[0], extras)
+    use = install(tmp_path / "report", built[0], "report,cli")
     demo = use("-m", "fedcoast", "demo", "--dataset", "heart", "--out", "heart.html")
     assert demo.returncode == 0, demo.stderr
     assert "switzerland" in demo.stdout

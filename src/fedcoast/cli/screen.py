@@ -77,8 +77,11 @@ def print_csv(text: str) -> None:
 def progress(total: int | None) -> Iterator[Bar]:
     """A bar with the time left, on a terminal; nothing in a pipe or a log."""
     console = err()
+    if not console.is_terminal:  # rich before 14 ends even a bar that is disabled with an empty line
+        yield lambda text: None
+        return
     words = TextColumn("{task.description}")
     columns = (words, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as p:
+    with Progress(*columns, console=console, transient=True) as p:
         task = p.add_task("rounds", total=total)
         yield lambda text: p.update(task, advance=1, description=text)
