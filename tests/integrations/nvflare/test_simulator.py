@@ -44,6 +44,7 @@ def end_group(started):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     started.wait()
+    started.stdout.close()  # still open where the simulator hung
 
 
 def descendants(pid):
