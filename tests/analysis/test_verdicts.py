@@ -198,7 +198,7 @@ def test_one_client_is_not_said_to_help_in_comparison_and_gets_nothing_unforced(
     """Trial 1.12: one client "helps with 90 % confidence" and gets the whole budget."""
     alone = answered(streams({"a": 9.0}))
     assert "There is one client." in words(build_report(alone))
-    with pytest.raises(BadSetting, match="one client cannot be compared"):
+    with pytest.raises(BadSetting, match="a single client cannot be compared"):
         rewards(alone, budget=10)
 
 

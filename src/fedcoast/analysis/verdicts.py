@@ -1,4 +1,4 @@
-"""One verdict per client, by one rule, wherever fedcoast shows one.
+"""One verdict per client, by the same rule everywhere.
 
 | verdict | when |
 |---|---|
@@ -39,7 +39,7 @@ def verdict(interval: Interval | None, unchanged: float = 0.0) -> Verdict:
 
 
 def verdicts(assessment: Assessment, uncertainty: Uncertainty | None) -> dict[Client, Verdict]:
-    """The verdict on every client. Where zero does not stand for doing nothing, only idle clients can be told."""
+    """The verdict on every client. Where zero does not mean doing nothing, only idle clients get a verdict."""
     judged = uncertainty is not None and assessment.zero_is_idle
     ranges: Mapping[Client, Interval | None] = uncertainty.joint_intervals if uncertainty and judged else {}
     shares = unchanged_shares(assessment)
@@ -77,9 +77,9 @@ def too_early(assessment: Assessment, uncertainty: Uncertainty | None) -> str:
 
 
 def blind_spots(assessment: Assessment, uncertainty: Uncertainty | None, signs: Signs | None = None) -> list[str]:
-    """What a reader of this answer must know before acting on it; only what applies here.
+    """Warnings that apply to this answer.
 
-    `signs` are what the uploads tell beside the scores (`analysis.disagreement`), where somebody looked at them.
+    `signs` come from the uploads (`analysis.disagreement`), where they were checked.
     """
     found = signs.sentences() if signs is not None and assessment.credits else []
     scores = list(assessment.scores.values())

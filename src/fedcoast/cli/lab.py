@@ -225,7 +225,7 @@ def samples(
 
 
 def _check_names(dataset: str, model: str, setting: str) -> None:
-    """Refuse all names that mean nothing, at once and before anything is loaded."""
+    """Refuse all unknown names at once, before anything is loaded."""
     from fedcoast.simulation.datasets import NAMES
     from fedcoast.simulation.models import MODELS
     from fedcoast.simulation.settings import SETTINGS

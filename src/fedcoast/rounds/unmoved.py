@@ -38,7 +38,7 @@ class UnmovedEntries:
                 np.logical_and(unmoved, upload[name] == self._start[name], out=unmoved)
 
     def shares(self) -> dict[str, float] | None:
-        """The share of each layer; None where there was no upload, which says nothing about the model."""
+        """The share of each layer; None without uploads."""
         if not self._uploads:
             return None
         counts: dict[str, tuple[int, int]] = {}
@@ -49,7 +49,7 @@ class UnmovedEntries:
 
 
 def unmoved_in(fl_round: Round) -> Shares | None:
-    """What the round carries; else worked out from whole uploads, which reads them once. Ballots alone do not tell.
+    """The shares in the round, or computed from whole uploads, which reads them once; unknown for ballots.
 
     >>> zero = {"fc.weight": np.zeros(4), "fc.bias": np.zeros(1)}
     >>> moved = {"fc.weight": np.array([1.0, 0, 0, 0]), "fc.bias": np.ones(1)}
@@ -67,6 +67,6 @@ def unmoved_in(fl_round: Round) -> Shares | None:
 
 
 def with_unmoved(rounds: Iterable[Round]) -> Iterator[Round]:
-    """The same rounds, each with what nobody moved in it, where that can be told."""
+    """The same rounds, each with its unmoved shares, where they can be known."""
     for fl_round in rounds:
         yield replace(fl_round, unmoved=unmoved_in(fl_round))
