@@ -155,7 +155,7 @@ def test_a_budget_is_not_paid_where_nothing_is_certain():
     paid = forced(short)
     assert paid.forced
     assert set(paid.ranges.values()) == {None}
-    assert "Forced: the share of luck in these payments is unknown." in str(paid)
+    assert "Forced: the share of luck here is unknown." in str(paid)
 
 
 @pytest.mark.parametrize(

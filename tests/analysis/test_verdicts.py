@@ -214,6 +214,7 @@ def test_blind_spots_are_said_where_they_matter():
     tied = answered({n: {"a": 6.0, "b": 6.0} for n in range(20)})
     assert any("All clients tie" in text and "keep=1.0" in text for text in blind_spots(tied, uncertainty(tied)))
     tiny = answered({n: {"a": 6.0 + n % 2, "b": 5.0} for n in range(20)})
+    tiny = replace(tiny, settings={**tiny.settings, "reference": "movement"})
     assert any("very few votes" in text for text in blind_spots(tiny, uncertainty(tiny)))
     means = replace(tiny, settings={**tiny.settings, "reference": "others"})  # of many votes, too, they can be small
     assert not any("very few votes" in text for text in blind_spots(means, uncertainty(means)))

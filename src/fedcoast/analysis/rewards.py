@@ -156,7 +156,7 @@ class Rewards:
         if unpaid:
             notes.append(f"Not paid, no score above 0: {', '.join(map(printable, unpaid))}.")
         if self.forced:
-            notes.append("Forced: the share of luck in these payments is unknown.")
+            notes.append("Forced: the share of luck here is unknown.")
         return notes
 
     def __rich__(self) -> "Table":

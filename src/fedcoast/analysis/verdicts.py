@@ -18,6 +18,7 @@ from fedcoast.analysis.disagreement import Signs
 from fedcoast.analysis.uncertainty import Interval, Uncertainty
 from fedcoast.errors import Client
 from fedcoast.methods.assessment import Assessment
+from fedcoast.methods.registry import config_of
 
 Verdict = Literal["helps", "hurts", "idle", "cannot tell"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -107,9 +108,9 @@ def blind_spots(assessment: Assessment, uncertainty: Uncertainty | None, signs: 
 
 
 def _counts_votes(assessment: Assessment) -> bool:
-    """Whether a credit is a count of votes; means over other clients are small, too, where many votes count."""
-    settings = assessment.settings
-    return assessment.zero_is_idle and "keep" in settings and settings.get("reference") != "others"
+    """Whether a credit is a count of votes, so that a small one comes from few votes."""
+    config = config_of(assessment.method, assessment.settings)
+    return assessment.zero_is_idle and config is not None and config.counts_votes
 
 
 def _largest_credit(assessment: Assessment) -> float:

@@ -1,7 +1,6 @@
 """The part of a model that no client moved in a round: entries where every upload equals the start model."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -64,9 +63,3 @@ def unmoved_in(fl_round: Round) -> Shares | None:
         entries.add(upload)
         del upload  # before the next one is loaded
     return entries.shares()
-
-
-def with_unmoved(rounds: Iterable[Round]) -> Iterator[Round]:
-    """The same rounds, each with its unmoved shares, where they can be known."""
-    for fl_round in rounds:
-        yield replace(fl_round, unmoved=unmoved_in(fl_round))
