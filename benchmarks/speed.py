@@ -45,6 +45,7 @@ from fedcoast.rounds.round_view import RoundView
 
 KEEP = rivals.KEEP
 BUSY = 1.0  # load average above which others share the machine: they slow one pass down most, and flatter every ratio
+BYTES_A_PASS, FAST_MEMORY = 8, 25  # bytes a parameter; GB/s of one pass from which a round may cost more passes
 UNTIMED = (
     "most private memory, 25M parameters, GB",
     "the same with 20 times the clients, ratio",
@@ -140,9 +141,9 @@ def whole_round(parameters: int, clients: int, turns: int) -> Figures:
     contenders: dict[str, Callable[[], object]] = {"limit": limit, "FedAvg, weighted, in place": fedavg}
     for name, assessor in {
         "CoAst(), the default": CoAst(num_threads=1),
-        'CoAst(layers="all")': CoAst(layers="all", num_threads=1),
+        "CoAst(), two threads": CoAst(num_threads=2),
         "CoAst.votes()": CoAst.votes(num_threads=1),
-        "CoAst.votes(), drift by votes": CoAst.votes(reference="votes", num_threads=1),
+        'CoAst.votes(reference="votes")': CoAst.votes(reference="votes", num_threads=1),
         "CoAst.votes(), two threads": CoAst.votes(num_threads=2),
         "CGSV": CGSV(),
         "cosine": Cosine(),
@@ -333,6 +334,7 @@ def goals(measured: dict[str, Any]) -> list[dict[str, Any]]:
     passes = [one for one in measured["second passes"].values() if one["layers"]]
     missed = sum(one["missed"] for one in passes) / sum(one["layers"] for one in passes)
     busy = measured["load before"] > BUSY or measured["load after"] > BUSY + 1  # the benchmark is one of them
+    round_goal = 3.5 if BYTES_A_PASS / tens["limit"]["ns"] >= FAST_MEMORY else 3
     rows: list[tuple[str, float, str, float]] = [
         ("intake, 10M parameters, × one pass", tens["intake"]["x"], "at most", 4.5),
         ("intake, 100M parameters, × one pass", hundreds["intake"]["x"], "at most", 3.2),
@@ -348,8 +350,8 @@ def goals(measured: dict[str, Any]) -> list[dict[str, Any]]:
          "at most", 1.0),
         ("a whole round of CoAst.votes(), 10M, 5 clients, × weighted FedAvg in place",
          whole["CoAst.votes()"]["ns"] / whole["FedAvg, weighted, in place"]["ns"], "at most", 3),
-        ("a whole round of the default in all layers, × weighted FedAvg in place",
-         whole["CoAst(layers=\"all\")"]["ns"] / whole["FedAvg, weighted, in place"]["ns"], "at most", 3),
+        ("a whole round of the default, 10M, 5 clients, × weighted FedAvg in place",
+         whole["CoAst(), the default"]["ns"] / whole["FedAvg, weighted, in place"]["ns"], "at most", round_goal),
         ("naive PyTorch topk / intake, 10M", tens["naive PyTorch, topk"]["ns"] / tens["intake"]["ns"],
          "at least", 20),
         ("speed-up of intake by a second thread, 10M",

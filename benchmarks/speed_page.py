@@ -1,4 +1,4 @@
-"""docs/speed.md and its plots, from results/speed.json: nothing on the page is typed by hand.
+"""docs/speed.md and its plots, from results/speed.json.
 
 python -m benchmarks.speed_page
 """
@@ -13,9 +13,13 @@ DOCS = RESULTS.parent / "docs"
 PLOTS = ("speed-size", "speed-clients")
 WORDS = {"met": "met", "not met": "**not met**", "not judged": "not judged"}
 BUSY = (
-    "**The machine was busy with other work, so nothing on this page that was timed is to be trusted**, and it is not "
-    "judged: others take memory bandwidth, which slows one pass down more than anything else, and flatters every ratio."
+    "**The machine was busy with other work, so do not trust the times on this page.** They are not judged: other work "
+    "takes memory bandwidth, which slows one pass down more than anything else and flatters every ratio."
 )
+LABELS = {
+    "intake": "encoding",
+    "drift by votes": 'reference="votes"',
+}  # names in the recorded figures → words of the page
 SIZES = {"1M": 1e6, "10M": 1e7, "100M": 1e8}
 
 
@@ -43,18 +47,14 @@ def _opening(measured: dict[str, Any]) -> list[str]:
         f"{measured['machine']}, Python {measured['python']}, "
         + ", ".join(f"{name} {version}" for name, version in measured["versions"].items())
         + f"; load average {measured['load before']:.1f} before and {measured['load after']:.1f} after.*",
-        "What an exact assessment costs, as multiples (×) of **one pass** over an upload and the model it started from "
-        "(Σ|θ − Θ|, 8 bytes a parameter, one core): nothing that looks at both can be faster. Every "
-        "ratio comes from one run in "
-        "which the contenders take turns; the fastest of at least five turns counts, in one thread "
-        "unless it says two. Models are the 62 "
-        "tensors of a ResNet-18 stretched to the size named, updates are synthetic (Gaussian, of sizes "
-        "that differ from "
-        "neighbourhood to neighbourhood), `keep` is 0.10. Below about 10M parameters all fits in the "
-        "processor's caches, and × says "
-        "little.",
-        f"One pass over 10M parameters ran at {8 / measured['intake']['10M']['limit']['ns']:.0f} GB/s here. Where "
-        "memory is faster, so is the pass, and the same nanoseconds are more ×: the goals were set where it ran at 30 "
+        "The cost of an exact assessment, as multiples (×) of **one pass** over an upload and the model it started "
+        "from (Σ|θ − Θ|, 8 bytes per parameter, one core). Nothing that reads both can be faster. All figures of a "
+        "ratio come from one run in which the candidates take turns. The fastest of at least five turns counts, in one "
+        "thread unless two are named. Models are the 62 tensors of a ResNet-18, scaled to the named size; updates are "
+        "synthetic (Gaussian, with sizes that vary between neighbourhoods); `keep` is 0.10. Below about 10M parameters "
+        "everything fits in the processor's caches, and × says little.",
+        f"One pass over 10M parameters ran at {8 / measured['intake']['10M']['limit']['ns']:.0f} GB/s here. With "
+        "faster memory the pass is faster, and the same nanoseconds are more ×. The goals were set where it ran at 30 "
         "GB/s.",
     ]
 
@@ -64,12 +64,13 @@ def _goals(measured: dict[str, Any]) -> list[str]:
     missed = [goal["what"] for goal in goals if goal["verdict"] == "not met"]
     judged = [goal for goal in goals if goal["verdict"] != "not judged"]
     return [
-        "## Held against its goals",
+        "## Goals",
         _table(
             ["figure", "measured", "goal", ""],
             [[g["what"], f"{g['measured']:.3g}", g["goal"], WORDS[g["verdict"]]] for g in goals],
         ),
-        f"{len(judged) - len(missed)} of {len(goals)} met." + (f" Not met: {'; '.join(missed)}." if missed else ""),
+        f"{len(judged) - len(missed)} of {len(goals)} met."
+        + (f" Not met: {label('; '.join(missed))}." if missed else ""),
         BUSY if len(judged) < len(goals) else "",
     ]
 
@@ -77,17 +78,17 @@ def _goals(measured: dict[str, Any]) -> list[str]:
 def _upload(measured: dict[str, Any]) -> list[str]:
     return [
         "## One upload",
-        "From an upload to packed votes, and what else is done with uploads; nanoseconds a parameter "
-        "(fastest, median), and ×.",
+        "Encoding an upload into packed votes, and other work on uploads: nanoseconds per parameter (fastest, median), "
+        "and ×. The limit is one pass.",
         _by_size(measured["intake"]),
-        f"![Nanoseconds a parameter against the size of the model](images/{PLOTS[0]}.svg)",
-        "Uploads that a selection may find hard, one layer of 2M parameters, ×:",
+        f"![Nanoseconds per parameter by size of the model](images/{PLOTS[0]}.svg)",
+        "Uploads that are hard to select from, one layer of 2M parameters, ×:",
         _table(
             ["update", "intake", "intake, NumPy only"],
             [[kind, _x(of["intake"]), _x(of["intake, NumPy only"])] for kind, of in measured["bad inputs"].items()],
         ),
-        "The quick selection brackets the threshold by a sample; where the sample misled it, a layer costs a second "
-        "pass. On real training, of layers of more than 2,048 entries (smaller ones are not sampled and cannot miss):",
+        "The fast selection brackets the threshold by a sample. If the sample misleads it, a layer needs a second "
+        "pass. On real training, for layers of more than 2,048 entries (smaller ones are not sampled and cannot miss):",
         _table(
             ["training", "layers sampled", "second passes"],
             [[name, f"{of['layers']:,}", f"{of['missed']:,}"] for name, of in measured["second passes"].items()],
@@ -98,11 +99,9 @@ def _upload(measured: dict[str, Any]) -> list[str]:
 def _whole_round(measured: dict[str, Any]) -> list[str]:
     return [
         "## A whole round",
-        "All that `observe` does with a round of 5 clients and 10M parameters: reading, checking, "
-        "votes, the credits that become "
-        "final. Nanoseconds a parameter and client, ×, and against the weighted mean that the server takes anyway. "
-        "The default has votes of the first layer and the head alone, hardly any of these parameters, and reads and "
-        "checks the rest.",
+        "Everything that `observe` does with a round of 5 clients and 10M parameters: reading, checking, encoding, and "
+        "the credits that become final. Nanoseconds per parameter and client, ×, and relative to the weighted mean "
+        "that the server computes anyway.",
         _table(
             ["", "ns", "median", "×", "of FedAvg"],
             [
@@ -117,9 +116,9 @@ def _whole_round(measured: dict[str, Any]) -> list[str]:
 def _growth(measured: dict[str, Any]) -> list[str]:
     return [
         "## Growth",
-        f"![Nanoseconds a parameter and client against the number of clients](images/{PLOTS[1]}.svg)",
+        f"![Nanoseconds per parameter and client by number of clients](images/{PLOTS[1]}.svg)",
         _table(
-            ["clients", "s a round", "ns a parameter and client", "×"],
+            ["clients", "s per round", "ns per parameter and client", "×"],
             [
                 [count, f"{of['seconds a round']:.2f}", f"{of['ns']:.2f}", f"{of['x']:.1f}"]
                 for count, of in measured["growth in clients"].items()
@@ -127,31 +126,27 @@ def _growth(measured: dict[str, Any]) -> list[str]:
         ),
         '1M parameters, uploads streamed one at a time, `CoAst.votes(reference="votes")`. Over '
         f"{measured['growth in rounds']['rounds']} rounds the late ones take "
-        f"{measured['growth in rounds']['late / early']:.2f} "
-        "times as long as the early ones.",
+        f"{measured['growth in rounds']['late / early']:.2f} times as long as the early ones.",
     ]
 
 
 def _room(measured: dict[str, Any], huge: dict[str, Any] | None) -> list[str]:
     return [
         "## Memory and disk",
-        "Most private memory (RssAnon) of a process that streams uploads of 25M parameters through "
-        "`CoAst.votes(spill_dir=…)`, three models "
-        "(before, after, one upload: 0.3 GB) included:",
+        "Peak private memory (RssAnon) of a process that streams uploads of 25M parameters through "
+        "`CoAst.votes(spill_dir=…)`, including three models (before, after, one upload: 0.3 GB):",
         _memory([*measured["memory"].values(), *([huge] if huge else [])]),
         (f"The last row is `{huge['command']}`, commit {huge['commit']}. " if huge else "")
-        + f"Of an upload {measured['bytes held']['bits a parameter']:.4f} bits a parameter are held until "
-        "its credit is final "
-        f"({measured['bytes held']['MB a client and round']:.2f} MB for 10M parameters).",
+        + f"A pending upload takes {measured['bytes held']['bits a parameter']:.4f} bits per parameter "
+        f"({measured['bytes held']['MB a client and round']:.2f} MB for 10M parameters) until its credit is final.",
     ]
 
 
 def _cold_start(measured: dict[str, Any]) -> list[str]:
     return [
         "## Cold start",
-        "The first round (10M parameters, 5 clients) of a process, and the same round warm; kernels are "
-        "compiled in the background, "
-        "and NumPy does the work until they are there.",
+        "The first round (10M parameters, 5 clients) of a process, and the same round warm. Kernels are compiled in "
+        "the background, and NumPy does the work meanwhile.",
         _table(
             ["", "import s", "first round s", "warm round s", "waited s"],
             [
@@ -182,15 +177,14 @@ def _shapley(measured: dict[str, Any]) -> str:
         theirs = 2**clients * forward
         rows.append([str(clients), f"{ours:.3f} s", f"{2**clients:,} × {forward:.1f} s", f"{theirs / ours:,.0f}"])
     return (
-        "Exact Shapley values ask 2^N coalitions about validation data. **Computed, not run**, from one "
-        "timed forward pass of "
-        "ResNet-18 (1,000 images of 32 × 32, one thread; making the coalitions' models not counted):\n\n"
+        "Exact Shapley values evaluate 2^N coalitions on validation data. **Computed, not run**, from one timed "
+        "forward pass of ResNet-18 (1,000 images of 32 × 32, one thread), without making the coalitions' models:\n\n"
         + _table(["clients", "CoAst.votes()'s round", "forward passes", "ratio"], rows)
     )
 
 
 def _memory(cases: list[dict[str, Any]]) -> str:
-    heads = ["clients", "rounds", "private GB", "disk GB", "s a round, making the uploads included"]
+    heads = ["clients", "rounds", "private GB", "disk GB", "s per round, with making the uploads"]
     keys = ("private GB", "disk GB", "seconds a round")
     return _table(heads, [[f"{c['clients']:,}", str(c["rounds"]), *(f"{c[key]:.2f}" for key in keys)] for c in cases])
 
@@ -205,7 +199,14 @@ def _x(figures: dict[str, float]) -> str:
 
 def _table(heads: list[str], rows: list[list[str]]) -> str:
     lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+    return "\n".join("| " + " | ".join(map(label, cells)) + " |" for cells in lines)
+
+
+def label(text: str) -> str:
+    """A name of the recorded figures in the words of the page."""
+    for name, words in LABELS.items():
+        text = text.replace(name, words)
+    return text
 
 
 def _plot_sizes(measured: dict[str, Any], file: Path) -> None:
@@ -214,16 +215,16 @@ def _plot_sizes(measured: dict[str, Any], file: Path) -> None:
     for name in names:
         points = [(SIZES[size], of[name]["ns"]) for size, of in measured["intake"].items() if name in of]
         curves[name] = points
-    _plot(curves, "parameters", "ns a parameter", file)
+    _plot(curves, "parameters", "ns per parameter", file)
 
 
 def _plot_clients(measured: dict[str, Any], file: Path) -> None:
     grown = measured["growth in clients"]
     curves = {
-        "CoAst.votes(), drift by votes": [(float(count), of["ns"]) for count, of in grown.items()],
+        'CoAst.votes(reference="votes")': [(float(count), of["ns"]) for count, of in grown.items()],
         "limit": [(float(count), of["ns"] / of["x"]) for count, of in grown.items()],
     }
-    _plot(curves, "clients", "ns a parameter and client", file)
+    _plot(curves, "clients", "ns per parameter and client", file)
 
 
 def _plot(curves: dict[str, list[tuple[float, float]]], across: str, up: str, file: Path) -> None:
@@ -236,7 +237,9 @@ def _plot(curves: dict[str, list[tuple[float, float]]], across: str, up: str, fi
         figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
         for name, points in curves.items():
             style = {"color": "black", "linestyle": "--"} if name == "limit" else {"marker": "o"}
-            axes.loglog(*zip(*points, strict=True), label="one pass (limit)" if name == "limit" else name, **style)
+            axes.loglog(
+                *zip(*points, strict=True), label="one pass (limit)" if name == "limit" else label(name), **style
+            )
         axes.set(xlabel=across, ylabel=up)
         axes.set_ylim(bottom=min(y for points in curves.values() for _, y in points) / 2)
         axes.grid(True, which="major", alpha=0.3)

@@ -1,10 +1,12 @@
 """Runs whose model loses a part, frozen or healthy ones, and recordings of before the loss was written down."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 
 from fedcoast import Recorder, Round
+from fedcoast.rounds.unmoved import unmoved_in
 
 WIDTH = 10
 
@@ -44,3 +46,9 @@ def of_before(folder):
     del about["chain"]
     (folder / "run.json").write_text(json.dumps(about))
     return folder
+
+
+def with_unmoved(rounds):
+    """The same rounds, each with its unmoved shares, where they can be known."""
+    for fl_round in rounds:
+        yield replace(fl_round, unmoved=unmoved_in(fl_round))

@@ -55,7 +55,10 @@ OPTIONS = [
 GUIDES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 WITH_RECORDED_LABELS = {"default.md", "replication.md"}  # their tables have the labels of results recorded earlier
 # These words name nothing in the guides any more.
-GUIDE_WORDS = r"\b(Examiner|Sheaf|sheaf|Keeper|Seating|Witness|Roster|call_roll|evened|lab sheet|--alike|by=.evened)\b"
+GUIDE_WORDS = (
+    r"(?<![\w-])(Examiner|Sheaf|sheaf|Keeper|Seating|Witness|Roster|call_roll|evened|lab sheet|--alike|by=.evened"
+    r"|`target`|[Tt]he drift)"
+)
 
 # Ordinary words that are on the list, where they mean what they say: `part/of/path` of a file, and what it may use.
 ALLOWED = {
@@ -126,6 +129,11 @@ def test_no_name_in_tests_benchmarks_and_examples_is_one_either():
         if matches(name, riddles()) and name.strip("_") not in ALLOWED_IN_TESTS
     ]
     assert found == []
+
+
+def test_the_guard_of_guides_finds_words_and_flags():
+    for text in ("use --alike", "`fedcoast lab sheet`", "four `target`s", "with the drift", "a Sheaf"):
+        assert re.search(GUIDE_WORDS, text), text
 
 
 def test_the_guard_finds_a_riddle():

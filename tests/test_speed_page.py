@@ -1,7 +1,7 @@
 """The page on speed says what was measured, and nothing else."""
 
 from benchmarks.speed import UNTIMED, goals
-from benchmarks.speed_page import DOCS, PLOTS, page, recorded
+from benchmarks.speed_page import DOCS, PLOTS, label, page, recorded
 
 
 def test_the_page_is_made_from_the_figures_that_were_kept():
@@ -16,7 +16,7 @@ def test_every_goal_that_is_not_met_is_named_on_the_page():
     measured = recorded("speed")
     goals = measured["goals"]
     text = page({**measured, "goals": [{**goal, "verdict": "not met"} for goal in goals]}, None)
-    assert f"0 of {len(goals)} met. Not met: {goals[0]['what']}" in text
+    assert f"0 of {len(goals)} met. Not met: {label(goals[0]['what'])}" in text
     assert text.count("**not met**") == len(goals)
 
 

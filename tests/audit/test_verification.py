@@ -47,7 +47,7 @@ def test_a_sound_run_is_said_to_be_as_recorded_and_its_head_is_printed(run):
     done = fedcoast("verify", run)
     assert done.exit_code == 0
     assert f"head after round 5: {verify(run).head}\n" in done.stdout
-    assert f"{run} agrees with itself: 5 rounds, 31 files, " in done.stdout
+    assert f"{run} is consistent: 5 rounds, 31 files, " in done.stdout
 
 
 def test_a_difference_is_named_and_ends_in_the_code_of_a_failed_check(run):

@@ -6,7 +6,6 @@ import pytest
 import fixture_q
 from fedcoast import Round
 from fedcoast.kernels.completion import complete
-from fedcoast.kernels.volume import information_gain, pooled, rho_rewards, robust_volume
 from fedcoast.methods import (
     DIGFL,
     METHODS,
@@ -32,6 +31,7 @@ from fedcoast.methods.coalition.games import (
 from fedcoast.methods.coalition.least_core_program import least_core
 from fedcoast.methods.coalition.sampling import tmc
 from fixture_q import CLIENTS, Quadratic, as_vector
+from volume import information_gain, pooled, rho_rewards, robust_volume
 
 CLOSE = {"rtol": 0, "atol": 6e-11}  # the vectors have ten decimals
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fedcoast.kernels.volume import information_gain, log_robust_volume, pooled, robust_volume
+from volume import information_gain, log_robust_volume, pooled, robust_volume
 
 
 def test_no_points_have_no_volume_and_tell_nothing():

@@ -272,7 +272,7 @@ def test_a_trace_of_another_form_is_refused(tmp_path, settings):
 
 @pytest.mark.parametrize("memory", ["500", "lots", -1, 1.5, True, "5 XB"])
 def test_an_amount_of_memory_that_is_none_is_refused(tmp_path, memory):
-    with pytest.raises(BadSetting, match="memory must be a number of bytes, or a text such as '500MB'"):
+    with pytest.raises(BadSetting, match="a size must be a number of bytes, or a text such as '500MB'"):
         by_movement(spill_dir=tmp_path, memory_limit=memory)
 
 

@@ -124,7 +124,7 @@ def paid_for(assessment, rule):
     try:
         return rewards(assessment, "1000.00", rule, draws=100)
     except BadSetting as refusal:
-        assume("nobody to reward" not in str(refusal))
+        assume("no client to reward" not in str(refusal))
         raise
 
 

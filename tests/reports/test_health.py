@@ -12,8 +12,7 @@ from fedcoast.reports.forms import to_json
 from fedcoast.reports.markdown import markdown
 from fedcoast.reports.page import page, poster, view
 from fedcoast.reports.terminal import screen
-from fedcoast.rounds.unmoved import with_unmoved
-from health import dying, of_before, record
+from health import dying, of_before, record, with_unmoved
 from report_samples import MADE, SCRIPT, small
 
 

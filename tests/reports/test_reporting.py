@@ -127,7 +127,7 @@ def test_too_few_rounds_make_a_report_and_a_code(run, tmp_path):
         (["report", "RUN", "--level", "90"], "did you mean 0.90?"),
         (["report", "RUN", "--methods", "cosin"], "did you mean cosine?"),
         (["report", "RUN", "--budget", "much"], "budget must be an amount"),
-        (["report", "RUN/run.json", "--methods", "norm"], "is an answer already, and --methods needs the run"),
+        (["report", "RUN/run.json", "--methods", "norm"], "is an answer; --methods needs the run"),
         (["report", "RUN/run.json", "--keep", "0.5"], "leave out --keep"),
         (["report", "RUN/run.json"], "a fedcoast-assessment of version 1 is wanted"),
         (["report", "RUN", "-o", "RUN/run.json/x.md"], "x.md cannot be written ("),

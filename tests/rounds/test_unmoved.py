@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 
 from fedcoast import BadRound, BFloat16, LazyModels, Recorder, Round, replay
-from fedcoast.rounds.unmoved import layer_of, unmoved_in, with_unmoved
+from fedcoast.rounds.unmoved import layer_of, unmoved_in
 from federations import federation, with_upload
-from health import dying, of_before, record
+from health import dying, of_before, record, with_unmoved
 from strategies import federations, steady
 
 START = {

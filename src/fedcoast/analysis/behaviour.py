@@ -1,6 +1,6 @@
-"""What each client did in each round, in a few numbers: the ground that flags are raised on.
+"""What each client did in each round, in a few numbers. Flags are based on them.
 
-Updates are looked at in a sample of their entries, the same in every round. Of earlier rounds the samples of the last
+Only a sample of each update's entries is read, the same in every round. Of earlier rounds the samples of the last
 uploads and of the last four global steps are held, and of each client what was seen in its last 500 rounds.
 """
 
@@ -33,7 +33,7 @@ FEWEST_ENTRIES = 100  # with fewer, honest updates may well point the same way
 class Observed:
     """One client in one round. Cosines are NaN where there is nothing to compare with.
 
-    Clients that send the same update in a round are one voice: they are not compared with each other, and count once
+    Clients that send the same update count as one voice: they are not compared with each other, and count once
     where others are compared with them.
     """
 
@@ -52,7 +52,7 @@ class Observed:
 
 
 class Behaviour:
-    """Watches rounds; `by_client` has what was seen of each client, in the order of the rounds."""
+    """Observes rounds; `by_client` has the numbers of each client, in the order of the rounds."""
 
     def __init__(self) -> None:
         self.by_client: dict[Client, list[Observed]] = {}
@@ -61,7 +61,7 @@ class Behaviour:
         self._steps: list[Sample] = []
 
     def observe(self, fl_round: Round) -> None:
-        """Look at a round; those known by their ballots only, and tiny models, tell nothing."""
+        """Observe a round. Rounds of ballots and tiny models are skipped: they show nothing."""
         if fl_round.ballot_keep is not None:
             return
         schema = fl_round.schema()
@@ -102,7 +102,7 @@ class Behaviour:
             moved, usual = lengths[place] > 0, voices.usual(lengths, place)
             earlier = (other for other in clients if other != client)
             rows[client] = Observed(
-                equals_start=bool(not moved and usual > 0),  # where nobody moves, being still is no evidence
+                equals_start=bool(not moved and usual > 0),  # if nobody moves, not moving is no evidence
                 equals_own_last=bool(moved and _same(uploads[client], self._uploads.get(client))),
                 equals_other=tuple(clients[at] for at in np.flatnonzero(same == same[place]) if at != place),
                 equals_other_last=next(
@@ -121,7 +121,7 @@ class Behaviour:
 
 
 class Voices:
-    """Who speaks for whom: clients with the same number sent the same update, and the first of them counts."""
+    """Groups of clients that sent the same update; the first of each group counts."""
 
     def __init__(self, same: NDArray[np.int64]) -> None:
         self._same = same
@@ -164,7 +164,7 @@ def _cosines(products: Sample) -> Sample:
 
 
 def _uploads(fl_round: Round, schema: ModelSchema) -> dict[Client, Sample]:
-    """The uploads that can be read; whoever scores the round reports the others."""
+    """The readable uploads; the assessor reports the others."""
     found = {}
     for key in fl_round.local:
         client = as_client(key)

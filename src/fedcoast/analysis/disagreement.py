@@ -1,4 +1,4 @@
-"""Whether clients agree: signs of data on which no method without validation data finds the right order.
+"""Whether clients agree: signs of data for which no method without validation data finds the right order.
 
 No common direction, from the first rounds on: what clients learn is their own, wrong labels included.
 Different labels: each client keeps pulling the last layer in a direction of its own, round after round.
@@ -43,7 +43,7 @@ class Signs:
     differences: bool = False
 
     def sentences(self) -> list[str]:
-        """What a reader must know of this; empty where nothing stands out.
+        """Warnings for the reader; empty if nothing stands out.
 
         >>> Signs(early=0.5, late=0.3, lasting=0.4).sentences()
         []
@@ -71,7 +71,7 @@ class Signs:
 
 @dataclass
 class Disagreement:
-    """Watches rounds; `signs` has what they tell so far."""
+    """Observes rounds; `signs` summarises them so far."""
 
     agreement: list[float] = field(default_factory=list)
     _lasting: dict[Client, list[float]] = field(default_factory=dict)
@@ -80,10 +80,10 @@ class Disagreement:
     _differences: int = 0
 
     def observe(self, fl_round: Round) -> None:
-        """Look at a round; one that is known by ballots only, or that cannot be read, tells nothing."""
+        """Observe a round. Rounds of ballots and unreadable rounds are skipped."""
         if fl_round.ballot_keep is not None:
             return
-        with suppress(BadRound):  # whoever scores the round says what is wrong with it
+        with suppress(BadRound):  # the assessor reports what is wrong with it
             large, last = _layers(fl_round.schema())
             starts = [_sample(fl_round.start, layer) for layer in (large, last)]
             updates = _updates(fl_round, (large, last), starts)

@@ -1,4 +1,4 @@
-"""Flags: evidence that an upload is not what honest training gives. They are shown, and never change a score.
+"""Flags: evidence that an upload does not come from honest training. They are shown, and never change a score.
 
 Each flag rests on something that a reader can check in the run: an upload that equals another model, an update that is
 made of earlier global steps, one that repeats itself, that is noise, that works against all others, or that is far
@@ -51,7 +51,7 @@ JUST_BEFORE, TURNED = 3, 0.5  # rounds around a change, and the share of the oth
 
 @dataclass(frozen=True)
 class Flag:
-    """One finding about one client: what kind it is, in how many rounds it shows, and a sentence for people."""
+    """One flag of one client: its kind, the number of rounds that show it, and a sentence for people."""
 
     client: Client
     kind: str
@@ -67,7 +67,7 @@ Rule = Callable[[Client, list[Observed], Others], Flag | None]
 
 
 def flags(rounds: Iterable[Round]) -> list[Flag]:
-    """All flags of a federation, by client; empty where nothing stands out, or uploads are known by ballots only."""
+    """All flags of a federation, by client; empty if nothing stands out, or if only ballots are known."""
     behaviour = Behaviour()
     for fl_round in rounds:
         behaviour.observe(fl_round)
@@ -77,7 +77,7 @@ def flags(rounds: Iterable[Round]) -> list[Flag]:
 def flags_of(behaviour: Behaviour) -> list[Flag]:
     """The flags of the rounds that were observed, for whoever goes through the rounds anyway.
 
-    What is evident in a client alone comes first. Who was found so is no measure for the others.
+    Flags that need no comparison come first; clients flagged so are left out of later comparisons.
     """
     by_client = behaviour.by_client
     evident = _found(EVIDENT, by_client, by_client)
@@ -106,7 +106,7 @@ def _repeated(client: Client, observed: list[Observed], others: Others) -> Flag 
 
 
 def _same_upload(client: Client, observed: list[Observed], others: Others) -> Flag | None:
-    """Within a round nobody can tell who copied whom, or whether both are one."""
+    """A single round cannot show who copied whom, or whether both are the same participant."""
     names = ", ".join(sorted({str(other) for row in observed for other in row.equals_other}))
     what = f"the upload of {names} in the same round (either may be the copy, or both may be one)"
     return _coincidence(client, observed, "same upload", [bool(row.equals_other) for row in observed], what)
@@ -144,7 +144,7 @@ def _steering(client: Client, observed: list[Observed], others: Others) -> Flag 
 
 
 def _noise(client: Client, observed: list[Observed], others: Others) -> Flag | None:
-    """Honest training on any data, wrong labels included, has a direction of its own; noise has none."""
+    """Honest training has a direction of its own, even on wrong labels; noise has none."""
     telling = [row for row in observed if row.others_agreement > COMMON]
     if not _is_noise(telling):
         return None

@@ -1,7 +1,7 @@
-"""The health of a model over the rounds of a run: whether a growing part of it is no longer moved by any client.
+"""The health of a model over the rounds of a run: whether clients stop moving a growing part of it.
 
 Units that never fire again get no gradient, so no client moves their parameters. The scores then rest on the other
-part of the model. Telling that needs the uploads alone, and no test data.
+part of the model. Only the uploads are needed for this, no test data.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ class Health:
 
     @property
     def round(self) -> int | None:
-        """The last round, if it is known how much of the model moved in it."""
+        """The last round, if its shares are known."""
         last = next(reversed(tuple(self.shares)), None)
         return None if last is None or self.shares[last] is None else last
 
@@ -42,7 +42,7 @@ class Health:
 
     @property
     def worst(self) -> str | None:
-        """The layer of which most stood still in the last round; of equals, the one nearest to the input."""
+        """The layer with the largest unmoved share in the last round; among equals, the one nearest to the input."""
         return max(self.now, key=self.now.__getitem__) if self.now else None
 
     def since(self, layer: str) -> int | None:
@@ -96,7 +96,7 @@ class Health:
         return f"{text}: the model is losing capacity, and scores rest on the part that still moves."
 
     def line(self, named: Callable[[str], str] = str) -> str:
-        """How it stands, in one line: the warning, or how little stood still; empty where nothing is known.
+        """The health in one line: the warning, or the largest unmoved share; empty if unknown.
 
         >>> Health({1: {"block1.second": 0.0123, "head": 0.0}}).line()
         'Health: at most 1.2% of a layer (block1.second) was moved by no client in the last round.'
@@ -111,7 +111,7 @@ class Health:
         return f"Health: at most {share:.1%} of a layer ({named(self.worst)}) was moved by no client in the last round."
 
     def to_json(self) -> dict[str, Any] | None:
-        """What is known of the last round, for programs; None where nothing is."""
+        """The last round, for programs; None if unknown."""
         layer = self.concern or self.worst
         if layer is None:
             return None
@@ -136,7 +136,7 @@ class Health:
 
 
 def health_of(folder: str | Path, carried: Mapping[int, Shares | None]) -> Health:
-    """The health of a run by what its rounds carry; where they carry nothing, as much more as a warning needs.
+    """The health of a run, from the shares in its rounds; missing ones are computed as far as a warning needs.
 
     That is the last round, and those before it as long as a layer stays above the limit: the uploads of a healthy run
     of before shares were kept are read for one round. `carried` has every round of the run, in order.

@@ -51,7 +51,7 @@ def _adjusted(assessment: Assessment) -> dict[Client, Fraction]:
 
 
 def without(assessment: Assessment, clients: Collection[Client]) -> Assessment:
-    """The same answer as if some clients had never been there: their credits change nobody else's."""
+    """The same answer without some clients: their credits change nobody else's."""
     if not clients:
         return assessment
     left = {

@@ -146,7 +146,7 @@ class Rewards:
         return f"{low} to {high}"
 
     def notes(self) -> list[str]:
-        """Who is not paid and why, and what a payer must know, in sentences."""
+        """Who is not paid and why, and warnings for the payer."""
         labels = {"idle": "Not paid, idle", "hurts": "Not paid, hurts", "cannot tell": ""}
         notes = []
         for verdict in ("idle", "hurts"):
@@ -158,7 +158,7 @@ class Rewards:
         if self.options.get("equal_pay_ties") is not None:
             notes.append("Clients that cannot be told apart are paid for the middle of their scores.")
         if self.forced:
-            notes.append("Forced: nothing says how much of this is luck.")
+            notes.append("Forced: the share of luck here is unknown.")
         return notes
 
     def __rich__(self) -> "Table":
@@ -206,7 +206,7 @@ def rewards(
     paid = [client for client in in_order(scores) if signs[client] > 0 and found[client] not in ("idle", "hurts")]
     if not paid:
         raise BadSetting(
-            f"nobody to reward: none of the {len(scores)} clients has a score above 0 without being idle or hurting."
+            f"no client to reward: none of the {len(scores)} clients has a score above 0 without being idle or hurting."
             " Nothing was earned; sharing it equally is a decision for people"
         )
     known = luck is not None and not luck.note and len(luck.unknown) < len(luck.clients)
@@ -245,9 +245,9 @@ def _check_certain(assessment: Assessment, luck: Uncertainty | None, force: bool
     """Refuse to pay where nothing is certain, unless forced to."""
     if force:
         return
-    hint = "; force=True (--force) pays all the same"
+    hint = "; force=True (--force) pays anyway"
     if len(assessment.clients) == 1:
-        raise BadSetting(f"one client cannot be compared with anybody, so its score earns no payment{hint}")
+        raise BadSetting(f"a single client cannot be compared with others, so its score earns no payment{hint}")
     if luck is None or luck.note:
         reason = "the answer has no credits by round" if luck is None else luck.note
         raise BadSetting(f"too uncertain to pay for: {reason}{hint}")

@@ -1,4 +1,4 @@
-"""How sure an assessment is: intervals, ranks that may be true, and who cannot be told apart."""
+"""The uncertainty of an assessment: intervals, possible ranks, and ties."""
 
 import json
 import math
@@ -23,7 +23,7 @@ FORMAT = "fedcoast-uncertainty"
 VERSION = 1
 
 METHOD_MARGIN = 2.0
-"""How many times wider than the luck of the rounds the doubt about an order is, because the method errs too.
+"""By what factor comparisons are wider than the luck of the rounds, because the method errs too.
 
 Whatever compares clients with each other or with zero uses it: joint ranges, ranks, groups, probabilities, verdicts and
 ties. The interval of one client is about the luck of the rounds alone. Set so that equal clients are rarely told apart
@@ -38,7 +38,7 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class Uncertainty:
-    """What of an assessment is more than luck.
+    """How much of an assessment is more than luck.
 
     An interval covers, with probability `level`, what the same federation would have given on average had the luck of
     its rounds been drawn anew: the same clients with the same data, taking part in the same rounds. What other data
@@ -128,7 +128,7 @@ class Uncertainty:
         )
 
     def table(self) -> "Table":
-        """The ranking with its doubts, for a terminal."""
+        """The ranking with its uncertainty, for a terminal."""
         from fedcoast.analysis.uncertainty_table import table
 
         return table(self)

@@ -1,4 +1,4 @@
-"""One verdict per client, by one rule, wherever fedcoast shows one.
+"""One verdict per client, by the same rule everywhere.
 
 | verdict | when |
 |---|---|
@@ -18,6 +18,7 @@ from fedcoast.analysis.disagreement import Signs
 from fedcoast.analysis.uncertainty import Interval, Uncertainty
 from fedcoast.errors import Client
 from fedcoast.methods.assessment import Assessment
+from fedcoast.methods.registry import config_of
 from fedcoast.methods.text import printable
 
 Verdict = Literal["helps", "hurts", "idle", "cannot tell"]
@@ -41,7 +42,7 @@ def verdict(interval: Interval | None, unchanged: float = 0.0) -> Verdict:
 
 
 def verdicts(assessment: Assessment, uncertainty: Uncertainty | None) -> dict[Client, Verdict]:
-    """The verdict on every client. Where zero does not stand for doing nothing, only idle clients can be told."""
+    """The verdict on every client. Where zero does not mean doing nothing, only idle clients get a verdict."""
     return verdicts_by_range(assessment, {} if uncertainty is None else uncertainty.joint_intervals)
 
 
@@ -82,9 +83,9 @@ def too_early(assessment: Assessment, uncertainty: Uncertainty | None) -> str:
 
 
 def blind_spots(assessment: Assessment, uncertainty: Uncertainty | None, signs: Signs | None = None) -> list[str]:
-    """What a reader of this answer must know before acting on it; only what applies here.
+    """Warnings that apply to this answer.
 
-    `signs` are what the uploads tell beside the scores (`analysis.disagreement`), where somebody looked at them.
+    `signs` come from the uploads (`analysis.disagreement`), where they were checked.
     """
     found = signs.sentences() if signs is not None and assessment.credits else []
     scores = list(assessment.scores.values())
@@ -152,9 +153,9 @@ def _listed(span: Sequence[float] | None) -> list[float] | None:
 
 
 def _counts_votes(assessment: Assessment) -> bool:
-    """Whether a credit is a count of votes; means over other clients are small, too, where many votes count."""
-    settings = assessment.settings
-    return assessment.zero_is_idle and "keep" in settings and settings.get("reference") != "others"
+    """Whether a credit is a count of votes, so that a small one comes from few votes."""
+    config = config_of(assessment.method, assessment.settings)
+    return assessment.zero_is_idle and config is not None and config.counts_votes
 
 
 def _largest_credit(assessment: Assessment) -> float:

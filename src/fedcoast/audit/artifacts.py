@@ -1,4 +1,4 @@
-"""What others say of a run: an answer, a report or the saved state of an assessor, each as a claim to be checked."""
+"""Files that say something about a run: answers, reports and saved states, each as a claim to be checked."""
 
 import json
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ def read_claim(file: Path, follow: bool = True) -> Claim:
 
 
 def kept_claim(folder: Path) -> Claim | None:
-    """The credits that were written down with the rounds, if they were."""
+    """The credits recorded with the rounds, if any."""
     log = read_credit_log(folder)
     if log is None:
         return None

@@ -1,4 +1,4 @@
-"""The chain of a run folder, followed from its first link to its last: every difference, by round and file."""
+"""Checks the chain of a run folder from its first link to its last; lists every difference by round and file."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,12 +14,12 @@ from fedcoast.storage.chain import LINK, Content, Link, content, fact_hashes, re
 from fedcoast.storage.files import is_folder, is_plain, read_json
 from fedcoast.storage.run_folder import DEPTH, ROUND_META, ROUNDS, RUN_META, round_dirs
 
-MADE_BY_KILLS = "what a kill left half written; it is removed when recording continues"
+MADE_BY_KILLS = "an incomplete round left by a killed process; it is removed when recording continues"
 
 
 @dataclass
 class ChainReport:
-    """What was found on the way: heads by round, rounds without a link, files and bytes that are as recorded.
+    """The result: heads by round, rounds without a link, and the files and bytes that are as recorded.
 
     `beginning` is the hash that the first link follows: the head of the run when it had no rounds.
     """
@@ -89,7 +89,7 @@ def _link(place: Path, chain: ChainReport) -> Link | None:
     try:
         link = read_link(place)
     except BadFile:
-        chain.find(_path(number, LINK), "was changed: it is not what has the hash it says it has", number)
+        chain.find(_path(number, LINK), "was changed: its content does not match its hash", number)
         return None
     if link is None or link.number == number:
         return link
@@ -194,7 +194,7 @@ def _check_files(folder: Path, place: Path, link: Link, chain: ChainReport) -> N
         else:
             chain.files, chain.bytes = chain.files + 1, chain.bytes + found.bytes
     for name in added:
-        chain.find(within / name, "was added; its round's link does not know it", link.number)
+        chain.find(within / name, "was added; it is not in the link of its round", link.number)
     chain.files += 1  # the link
 
 

@@ -33,7 +33,7 @@ _BESIDE = {"verdicts": "the verdicts", "health": "the model's health", "flags": 
 
 
 def differences(rounds: Iterable[Round], claims: Sequence[Claim]) -> list[tuple[Claim, list[str]]]:
-    """Each claim with what differs from what follows from the rounds; they are read once for all claims.
+    """Each claim with its differences from a recomputation; the rounds are read once for all claims.
 
     An answer or report that agrees comes back with the last round that was needed for it.
     """
@@ -90,7 +90,7 @@ class _Check:
             self.fail(error)
 
     def fail(self, error: FedcoastError) -> None:
-        """Nothing more can be shown or compared."""
+        """Stop here: no further round can be compared."""
         if self.assessor is not None:
             self.found, self.assessor = self.found or [f"cannot be checked: {error}"], None
 

@@ -40,7 +40,7 @@ _LONGEST = 60  # characters of a difference that are told
 
 
 def check_report(folder: Path, text: str, last_round: int | None) -> list[str]:
-    """What a report shows otherwise than one made again from the rounds up to the last that it knows of."""
+    """The differences between a report and one made again from the rounds up to its last."""
     try:
         signature, assessment, _ = read_signature(text)
         again = make_again(folder, signature, assessment, last_round)
@@ -60,7 +60,7 @@ def check_report(folder: Path, text: str, last_round: int | None) -> list[str]:
 
 
 def compare_reports(text: str, again: str) -> Iterator[str]:
-    """Where a report in HTML or JSON differs from one that was made again."""
+    """The differences between a report in HTML or JSON and one that was made again."""
     if text.lstrip().startswith("{"):
         yield from _differing_json("", _without_costs(json.loads(text)), _without_costs(json.loads(again)))
     else:
@@ -70,7 +70,7 @@ def compare_reports(text: str, again: str) -> Iterator[str]:
 def make_again(
     folder: Path, signature: Mapping[str, Any], assessment: Mapping[str, Any], last_round: int | None
 ) -> ReportData:
-    """A report from the recording, with the choices that a signature states."""
+    """Make a report from the recording, with the choices stated in a signature."""
     made, options, parts = signature["made"], signature["options"], signature["parts"]
     versions, others = signature["versions"], signature["methods"]
     if not _MADE.fullmatch(made) or not all(_VERSION.fullmatch(version) for version in versions.values()):
@@ -144,7 +144,7 @@ def _differing_pages(reported: str, again: str) -> Iterator[str]:
 
 
 def _where_they_part(one: str, other: str) -> tuple[str, str]:
-    """Two texts without the lines that both begin or end with."""
+    """Two texts without their common first and last lines."""
     ones, others = one.splitlines(keepends=True), other.splitlines(keepends=True)
     shorter = min(len(ones), len(others))
     begin = next((n for n in range(shorter) if ones[n] != others[n]), shorter)
@@ -153,7 +153,7 @@ def _where_they_part(one: str, other: str) -> tuple[str, str]:
 
 
 def _same_text(old: str, new: str) -> bool:
-    """The same but for the last digits of fractions."""
+    """Whether two texts are the same except for the last digits of fractions."""
     if old == new:
         return True
     olds, news = _NUMBER.split(old), _NUMBER.split(new)
@@ -164,7 +164,7 @@ def _same_text(old: str, new: str) -> bool:
 
 
 def _around(old: str, new: str) -> tuple[str, str]:
-    """Two texts from a little before where they part."""
+    """Two texts from shortly before their first difference."""
     first = next((place for place, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     begin = max(0, first - 20)
     return old[begin : begin + _LONGEST].strip(), new[begin : begin + _LONGEST].strip()

@@ -1,6 +1,6 @@
 """Heads and certificates signed with a key that lies outside of the run folder (Ed25519, by `cryptography`).
 
-Who can write to a run folder can write its whole chain anew, but cannot sign the new head without the key.
+Anyone who can write to a run folder can rewrite its whole chain, but cannot sign the new head without the key.
 """
 
 import base64
@@ -26,7 +26,7 @@ _NOT_PROVEN = (
 
 
 def new_key(path: Path) -> Path:
-    """Make a private key in a file of one's own, and its public key beside it; returns the path of the latter."""
+    """Write a private key to a new file and its public key beside it; return the path of the public key."""
     if os.path.lexists(path):
         raise BadSetting(f"{path} is there already; a key is never written over")
     key, serialization = _ed25519().Ed25519PrivateKey.generate(), _serialization()
@@ -50,7 +50,7 @@ def sign_head(found: Verification, key: Path, file: Path) -> None:
     """Sign the head of a run that was verified, and write that to a file."""
     _check_place(Path(found.folder), key)
     if not found.agrees:
-        raise BadFile(f"{found.folder} could not be verified, and only a run that agrees is signed")
+        raise BadFile(f"{found.folder} could not be verified; only a verified run is signed")
     statement = {
         "format": FORMAT,
         "version": VERSION,
@@ -79,7 +79,7 @@ def write_certificate(found: Verification, key: Path, file: Path) -> None:
     """One signed page that says what was verified, and what that does not prove."""
     _check_place(Path(found.folder), key)
     if not found.agrees:
-        raise BadFile(f"{found.folder} could not be verified, and nothing is certified that does not agree")
+        raise BadFile(f"{found.folder} could not be verified; only verified files are certified")
     text = _certificate(found)
     signed = f"{text}{_SIGNED_BY}{_sign(key, text.encode())}\n"
     write_whole(file, lambda part: part.write_text(signed, encoding="utf-8"))
@@ -108,7 +108,7 @@ def _certificate(found: Verification) -> str:
         f"Recorded: {found.rounds:,} rounds up to {found.last_round}, {found.files:,} files, {found.bytes:,} bytes",
         f"Head: {found.head}",
         f"Signed: {_now()}",
-        f"Compared with a head that was kept before: {anchored_word}",
+        f"Compared with a head noted earlier: {anchored_word}",
         "",
         "Verified: every byte of every round has the hash that the chain states for it.",
         *_list(found.confirmed),

@@ -12,7 +12,7 @@ from fedcoast.storage.tensors import read_tensors
 
 
 def compared_states(file: Path, assessor: Assessor) -> Iterator[str]:
-    """What a saved state says otherwise than the assessor that was shown the rounds, or in other bytes.
+    """The differences between a saved state and the assessor that observed the rounds, in values or in bytes.
 
     Rounds in `spill_dir` are compared by the checksums that the state names: spilling changes no bit.
     """
@@ -69,7 +69,7 @@ def _bytes(array: Any) -> bytes:
 
 
 def _differing(where: str, recorded: Any, now: Any) -> Iterator[str]:
-    """The places at which two JSON documents differ."""
+    """The paths at which two JSON documents differ."""
     if isinstance(recorded, dict) and isinstance(now, dict):
         for key in dict.fromkeys((*now, *recorded)):
             yield from _differing(f"{where}{'.' if where else ''}{key}", recorded.get(key), now.get(key))

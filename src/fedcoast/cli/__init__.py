@@ -62,7 +62,7 @@ def main() -> None:
 def reporting_errors() -> Iterator[None]:
     """End the program with one line and an exit code, never a traceback, where fedcoast refuses something."""
     if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
-        sys.stdout.reconfigure(errors="backslashreplace")  # names from files may be no text
+        sys.stdout.reconfigure(errors="backslashreplace")  # names in files may not be valid text
     try:
         yield
     except MissingExtra as error:

@@ -31,7 +31,7 @@ from fedcoast.storage.run_folder import ground_truth, is_run
 TOO_FEW_ROUNDS = 4
 
 Run = Annotated[Path, typer.Argument(show_default=False)]  # commands say what it is: no help of arguments is shown
-BadUploads = Annotated[Policy, typer.Option(help="Leave a client out of a round it cannot be read in, or stop.")]
+BadUploads = Annotated[Policy, typer.Option(help="Leave a client with an unusable upload out of the round, or stop.")]
 
 
 @takes_method_options
@@ -40,10 +40,10 @@ def assess(
     *,
     method: MethodOptions,
     ray: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Share the work over a Ray cluster: its address, or local.")
+        str | None, typer.Option(metavar="ADDRESS", help="Run on a Ray cluster: its address, or local.")
     ] = None,
     flags: Annotated[
-        bool, typer.Option("--flags/--no-flags", help="Also look for uploads that honest training does not give.")
+        bool, typer.Option("--flags/--no-flags", help="Also flag uploads that look unlike honest training.")
     ] = True,
     json: Annotated[bool, typer.Option("--json", help="The whole answer as JSON.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="The whole answer as CSV.")] = False,
@@ -67,9 +67,7 @@ def assess(
                 bar(f"round {fl_round.number}, {len(fl_round.clients)} clients")
             assessment = assessor.assessment()
         elif not isinstance(assessor, CoAst):
-            raise BadSetting(
-                f"a Ray cluster can share the work of CoAst only; leave out --ray or --method {method.method}"
-            )
+            raise BadSetting(f"--ray works with CoAst only; leave out --ray or --method {method.method}")
         else:
             assessment = assess_on_ray(run, assessor, ray, lambda done, of: bar(f"shard {done} of {of}"))
             shares = dict.fromkeys(round_numbers(run))

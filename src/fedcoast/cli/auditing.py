@@ -21,13 +21,13 @@ def verify(
     report: Annotated[Files, typer.Option(help="A report of this run, HTML or JSON; may be repeated.")] = None,
     answer: Annotated[Files, typer.Option(help="An answer of `fedcoast assess --json`; may be repeated.")] = None,
     state: Annotated[Files, typer.Option(help="A saved assessor (its ledger), NAME.state; may be repeated.")] = None,
-    head: Annotated[str | None, typer.Option(help="A head that was kept: the chain must pass through it.")] = None,
+    head: Annotated[str | None, typer.Option(help="A head noted earlier: the chain must pass through it.")] = None,
     public_key: Annotated[Path | None, typer.Option(help="The key that the run's head was signed with.")] = None,
     signed: Annotated[Path | None, typer.Option(help="The signed head (RUN.signed.json if not given).")] = None,
     certificate: Annotated[Path | None, typer.Option(help="A certificate to check with the public key.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
 ) -> None:
-    """Recompute every hash of a run, and the scores behind its reports, answers and ledgers; name what differs.
+    """Recompute every hash of a run and the scores behind its reports, answers and ledgers; list what differs.
 
     RUN is a recorded run. Example: fedcoast verify runs/demo --report report.html
     """
@@ -50,12 +50,12 @@ def sign(
     certificate: Annotated[Path | None, typer.Option(help="Write a signed page that says what was verified.")] = None,
     report: Annotated[Files, typer.Option(help="A report to verify and certify; may be repeated.")] = None,
     answer: Annotated[Files, typer.Option(help="An answer to verify and certify; may be repeated.")] = None,
-    head: Annotated[str | None, typer.Option(help="A head that was kept: the chain must pass through it.")] = None,
+    head: Annotated[str | None, typer.Option(help="A head noted earlier: the chain must pass through it.")] = None,
 ) -> None:
-    """Verify a run and sign its head, so that only the owner of your key can write another history.
+    """Verify a run and sign its head. Nobody without your key can then sign another history.
 
-    RUN is a recorded run. Give the signed head away: --public-key of `fedcoast verify` checks it. Example: fedcoast
-    sign runs/demo --key ~/audit.key
+    RUN is a recorded run. Share the signed head; `fedcoast verify --public-key` checks it. Example: fedcoast sign
+    runs/demo --key ~/audit.key
     """
     if new_key is not None:
         typer.echo(printable(signing.new_key(new_key)))
@@ -105,14 +105,14 @@ def _lines(found: Verification) -> list[str]:
             lines.append(f"{found.folder} is as it was recorded: {size}.")
         else:
             lines.append(
-                f"{found.folder} agrees with itself: {size}. No head that was kept elsewhere was given (--head,"
-                " --public-key), so rounds cut off at the end, or a chain written anew, would not show."
+                f"{found.folder} is consistent: {size}. No head from elsewhere was given (--head,"
+                " --public-key), so removed last rounds or a rewritten chain would go unnoticed."
             )
     else:
         count = len(found.findings)
         why = f": {count} difference{'s' * (count > 1)}" if count else ""
         if found.unchecked and not count:
-            why = " in full: nothing was changed, and what is named above cannot be checked"
+            why = " in full: nothing was changed, but the files named above cannot be checked"
         lines.append(f"{found.folder} could not be verified{why}.")
     return lines
 

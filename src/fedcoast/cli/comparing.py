@@ -18,12 +18,10 @@ def compare(
     run: Run,
     methods: Annotated[
         str,
-        typer.Option(
-            help="Names separated by commas, or all (methods that the run cannot serve are listed with the reason)."
-        ),
+        typer.Option(help="Names separated by commas, or all (methods that cannot run are listed with the reason)."),
     ] = "all",
     measure: Annotated[
-        Measure, typer.Option(help="How a model is valued, for methods with a utility; runs of the lab only.")
+        Measure, typer.Option(help="What methods with a utility measure; only for runs of the lab.")
     ] = "loss",
     utility: OwnUtility = None,
     memory: Annotated[bool, typer.Option(help="Measure memory too, which slows all methods down a little.")] = True,

@@ -1,4 +1,4 @@
-"""`fedcoast demo --dataset heart` and `brca`: hospitals that hold what they hold, held against retraining."""
+"""`fedcoast demo --dataset heart` and `brca`: hospitals with their own data, compared with retraining."""
 
 from pathlib import Path
 
@@ -43,14 +43,14 @@ def hospital_demo(dataset: str, seed: int, file: Path) -> None:
     show(data.assessment, None, signs=data.signs)
     quality = "test accuracy" if table.task == "classification" else "concordance"
     out().print(f"On patients nobody trained on, the shared model has a {quality} of {metrics[quality]:.3f}.")
-    err().print(f"Retraining all {2 ** len(table.sites)} coalitions to see what each site is really worth …")
+    err().print(f"Retraining all {2 ** len(table.sites)} coalitions to measure what each site is worth …")
     for judge, worth in retraining_shapley(table, experiment).items():
         order = ", ".join(f"{site} {value:+.3f}" for site, value in sorted(worth.items(), key=lambda item: -item[1]))
         whom = "each patient counts alike" if judge == "pooled" else "each site counts alike"
         out().print(f"Retraining, where {whom}: {order}", soft_wrap=True)
     write(data, file)
     out().print(
-        "The scores saw no test data, and one training says little: docs/natural-federations.md has 20 of each.\n"
+        "The scores used no test data. One training says little: docs/natural-federations.md has 20 of each.\n"
         f"The report: {file}. The run: {folder}. Try next:",
         soft_wrap=True,
     )

@@ -1,4 +1,4 @@
-"""Which methods a command asks, and the validation data that some of them need."""
+"""Which methods a command runs, and the validation data that some of them need."""
 
 import importlib
 import sys
@@ -24,7 +24,7 @@ OwnUtility = Annotated[
 
 
 def method_names(methods: str) -> list[str]:
-    """The names that were asked for, each once.
+    """The requested names, each once.
 
     >>> method_names("cosine, norm,cosine")
     ['cosine', 'norm']
@@ -43,7 +43,7 @@ def method_names(methods: str) -> list[str]:
 def prepare_methods(
     run: Path, names: list[str], measure: Measure, bad_uploads: Policy, utility: str | None = None
 ) -> tuple[dict[str, Assessor], dict[str, str]]:
-    """The methods that can be asked, and why the others cannot."""
+    """The methods that can run, and why the others cannot."""
     assessors: dict[str, Assessor] = {}
     unavailable: dict[str, str] = {}
     evaluator: Evaluator | None = None

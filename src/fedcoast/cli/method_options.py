@@ -73,7 +73,7 @@ class MethodOptions:
         return {} if config is None else config.read_texts(self.texts)
 
     def refuse(self, reason: str, keep: tuple[str, ...] = ()) -> None:
-        """Raise if the user gave any, beside those to `keep`."""
+        """Raise if the user gave any other than those to `keep`."""
         others = {
             "method": self.method != CoAst.method,
             "preset": self.preset != "default",

@@ -24,7 +24,7 @@ from fedcoast.storage.chain import head
 from fedcoast.storage.run_folder import is_run
 
 Form = Literal["html", "md", "csv", "json", "png"]
-Title = Annotated[str | None, typer.Option(help="What it is about (the run's name if not given).")]
+Title = Annotated[str | None, typer.Option(help="The title (the run's name if not given).")]
 
 
 @takes_method_options
@@ -39,10 +39,10 @@ def report(
     rule: Annotated[Rule, typer.Option(help="From scores to shares.")] = "proportional",
     by: PaidFor = "total",
     budget: Annotated[str | None, typer.Option(help="What the shares are of, to the cent.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Share the budget although too little is certain.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Share the budget although the evidence is too weak.")] = False,
     title: Title = None,
 ) -> None:
-    """Write a report that opens anywhere and needs nothing: one HTML file, or Markdown, CSV, JSON, PNG.
+    """Write a report as one file that opens anywhere: HTML, Markdown, CSV, JSON or PNG.
 
     RUN is a recorded run, a folder of checkpoints, or an answer of `fedcoast assess --json` or `--csv`.
     Example: fedcoast report runs/demo -o report.html
@@ -54,7 +54,7 @@ def report(
     options["title"] = title or (run.stem if run.is_file() else title_of(run))
     if run.is_file():
         if methods:
-            raise BadSetting(f"{run} is an answer already, and --methods needs the run")
+            raise BadSetting(f"{run} is an answer; --methods needs the run")
         data = build_report(answer(run, method), **options)
     else:
         data = _report_on(run, method, methods, options)
@@ -70,7 +70,7 @@ def report(
 @takes_method_options
 def serve(
     run: Run,
-    host: Annotated[str, typer.Option(help="Where to listen; others than this machine need a token.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="The address to listen on; other machines need a token.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0 takes any that is free.")] = 8471,
     token_file: Annotated[
         Path | None, typer.Option(help="A file with the token that every request must bring; or set FEDCOAST_TOKEN.")
@@ -121,7 +121,7 @@ def watch(
 
 
 def _check_parent(run: Path) -> None:
-    """A run need not have begun, but the folder that it will lie in must be there: else the path is mistyped."""
+    """The run may not exist yet, but its parent folder must: otherwise the path is mistyped."""
     if not run.exists() and not run.resolve().parent.is_dir():
         raise BadSetting(f"{run} cannot be followed: the folder {run.resolve().parent} does not exist; check the path")
 

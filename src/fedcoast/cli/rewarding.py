@@ -28,20 +28,24 @@ PaidFor = Annotated[
 def rewards(
     run: Run,
     *,
-    budget: Annotated[str | None, typer.Option(help="An amount to share out to the cent; without it, shares.")] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="The amount to share, to the cent; without it, only shares are printed.")
+    ] = None,
     rule: Annotated[Rule, typer.Option(help="From scores to shares.")] = "proportional",
     by: PaidFor = "total",
-    temperature: Annotated[float, typer.Option(help="Of softmax: small pays the best, large pays all equally.")] = 1.0,
+    temperature: Annotated[
+        float, typer.Option(help="For softmax: a small value favours the best, a large one pays all equally.")
+    ] = 1.0,
     floor: Annotated[float, typer.Option(help="The least share of a client that is paid.")] = 0,
     cap: Annotated[float, typer.Option(help="The largest share of a client.")] = 1,
-    equal_pay_ties: Annotated[bool, typer.Option(help="Pay clients equally that cannot be told apart.")] = True,
+    equal_pay_ties: Annotated[bool, typer.Option(help="Pay clients that cannot be told apart equally.")] = True,
     level: Annotated[float, typer.Option(help="Confidence of verdicts, ties and ranges.")] = 0.90,
     force: Annotated[bool, typer.Option("--force", help="Pay although too little is certain.")] = False,
     method: MethodOptions,
     json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="A row a client, as CSV.")] = False,
 ) -> None:
-    """Share out a budget by what the clients contributed. Idle and hurting clients are never paid, and are named.
+    """Share a budget among the clients by contribution. Idle and hurting clients are never paid, and are listed.
 
     RUN is a recorded run, a folder of checkpoints, or an answer of `fedcoast assess --json` or `--csv`.
     Example: fedcoast rewards runs/demo --budget 1000
@@ -75,7 +79,7 @@ def rewards(
 def answer(run: Path, method: MethodOptions) -> Assessment:
     """The assessment in a file, or the method's of a run."""
     if run.is_file():
-        method.refuse(f"{run} is an answer already, and options of the method need the run")
+        method.refuse(f"{run} is an answer; options of the method need the run")
         try:
             text = read_plain(run, follow=True).decode("utf-8")  # line ends as they are: a name may hold one
         except (OSError, UnicodeDecodeError) as error:

@@ -13,7 +13,7 @@ FAILED = 1  # the exit code
 
 
 def chain_holds(run: Path, clients: Iterable[Client] = ()) -> bool:
-    """Recompute the chain of a recorded run; on stderr, say what is not as it was recorded. Others have no chain."""
+    """Recompute the chain of a recorded run and report changes on stderr. Other folders have no chain."""
     for group in look_alikes(clients):
         complain(f"Names that look alike: {', '.join(map(ascii, group))}; they are counted as different clients")
     if not run.is_dir() or not is_run(run):

@@ -18,7 +18,7 @@ Bar = Callable[[str], None]
 
 
 def program() -> str:
-    """What to type to run this program again from here: a command on the PATH, its path, or python -m fedcoast.
+    """The command that runs this program again from here: a name on the PATH, a path, or python -m fedcoast.
 
     A Makefile runs the program of an environment that its user may never activate.
     """

@@ -1,4 +1,4 @@
-"""Log lines that say whose they are, also where a framework's log shows no names of loggers."""
+"""Log lines that start with the package's name, for frameworks whose logs show no logger names."""
 
 import logging
 from collections.abc import MutableMapping

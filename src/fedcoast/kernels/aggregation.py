@@ -1,7 +1,7 @@
-"""How a server may put one tensor of several clients together: the mean, CoAst's pruned mean, and a sparse mean.
+"""How a server may aggregate one tensor of several clients: the mean, CoAst's pruned mean, and a sparse mean.
 
 Pruned (in-loop) aggregation is the paper's training rule: Θ^t = Θ^{t−1} + (α/N)·V^t with the integer votes
-V^t of the round. An entry nobody votes for keeps its value to the last bit.
+V^t of the round. An entry without votes keeps its exact value.
 """
 
 import sys

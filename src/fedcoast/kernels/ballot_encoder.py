@@ -1,4 +1,4 @@
-"""Uploads in, ballots out: the votes of all layers of one model at a time, on all cores, in memory that is reused."""
+"""Turns uploads into ballots: the votes of all layers of one model at a time, on all cores, in reused memory."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ SHARED = 1 << 16  # entries of a layer from which on all threads may work on it 
 
 
 class BallotEncoder:
-    """What turns uploads into planes of votes: `voters[layer]` entries of each layer vote, zeros never.
+    """Turns uploads into bit planes of votes: `voters[layer]` entries of each layer vote, zeros never.
 
     `cast_layers` counts the layers looked at, `missed` those whose bracket missed and that cost a second pass; neither
     can be seen in a result. `compiled` false leaves all work to NumPy, true waits for the compiler.
@@ -77,7 +77,7 @@ class BallotEncoder:
 
 
 def _deal(layers: "list[_Layer]", threads: int) -> "list[list[_Layer]]":
-    """The largest first, each to whoever has the least: a layer stays in one core's cache from sample to last bit."""
+    """Assign layers to threads, the largest first, each to the thread with the least work."""
     dealt: list[list[_Layer]] = [[] for _ in range(threads)]
     loads = [0] * threads
     for layer in layers:

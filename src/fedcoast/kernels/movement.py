@@ -1,6 +1,6 @@
 """Where the global model went, and how well a client agreed with it (CoAst, section 4.3).
 
-U^(t,k) = Θ^{t+k} − Θ^t is the drift of the k rounds after t. Only its sign matters, so two forms are kept:
+U^(t,k) = Θ^{t+k} − Θ^t is the movement of the k rounds after t. Only its sign matters, so there are two forms:
 from the votes of those rounds (integers, exact when training is in-loop) and from the models themselves.
 """
 

@@ -34,7 +34,7 @@ ALONE = ThreadPool()
 
 
 def threads_for(wanted: int | None) -> int:
-    """As many as wanted; without a wish, one for each core that this process may use, eight at most.
+    """The requested number; by default one for each core that this process may use, eight at most.
 
     The work waits for memory more than for cores.
     """
@@ -42,5 +42,5 @@ def threads_for(wanted: int | None) -> int:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return min(cores, 8)
     if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
-        raise BadSetting(f"threads must be an integer of at least 1, or None for all cores; got {wanted!r}")
+        raise BadSetting(f"num_threads must be an integer of at least 1, or None for all cores; got {wanted!r}")
     return wanted

@@ -78,7 +78,7 @@ _BUILT_IN: dict[str, Method] = {
     "beta-shapley": Method(
         BetaShapley, "what a client adds to the coalitions of a round, small ones first", ("utility",)
     ),
-    "least-core": Method(LeastCore, "payments that leave no coalition of a round much to object to", ("utility",)),
+    "least-core": Method(LeastCore, "payments that keep the objections of all coalitions small", ("utility",)),
     "leave-one-out": Method(LeaveOneOut, "what the round's model loses without the client", ("utility",)),
     "individual": Method(Individual, "what the round's model would gain from the client alone", ("utility",)),
     "dig-fl": Method(DIGFL, "how much a client's update lowers the validation loss, to first order", ("gradient",)),

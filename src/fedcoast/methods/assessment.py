@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Assessment:
-    """Scores, everything they were computed from, and what a reader must know of the method.
+    """Scores, everything they were computed from, and what readers need to know about the method.
 
     method           its name in `METHODS`
     scores           each client's score

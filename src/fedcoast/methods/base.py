@@ -20,7 +20,7 @@ STATE_VERSION = 1
 
 
 class Observer(Protocol):
-    """Anything that wants to see rounds."""
+    """Anything that observes rounds."""
 
     def observe(self, fl_round: Round, /) -> None: ...
 
@@ -40,7 +40,7 @@ class Assessor(ABC):
     method: ClassVar[str]
     takes_ballots: ClassVar[bool] = False  # whether it accepts rounds that hold ballots instead of whole uploads
     remembers_everything: ClassVar[bool] = False  # whether its state has to grow with every round
-    credits_absent: ClassVar[bool] = False  # whether it infers what a client would have given in rounds it missed
+    credits_absent: ClassVar[bool] = False  # whether it infers credits for rounds that a client missed
 
     def __init__(self, bad_uploads: Policy = "quarantine") -> None:
         check_policy(bad_uploads)
@@ -63,7 +63,7 @@ class Assessor(ABC):
         if self._schema is not None:
             if change := self._schema.differs(schema):
                 raise BadRound(f"round {fl_round.number}: the model changed its layers: {change}; start a new assessor")
-            schema = self._schema  # in the order of the first round, whatever order this one came in
+            schema = self._schema  # in the order of the first round
         view = RoundView(fl_round, schema, self.bad_uploads, compare_with_start=True)
         credits, state = self._step(view, self._state)
         self._commit(state)
@@ -99,7 +99,7 @@ class Assessor(ABC):
         """Every option with its value, as JSON can hold it."""
 
     def assessment(self) -> Assessment:
-        """The answer so far."""
+        """The current answer."""
         unscaled, factors = self._credits(), self._factors()
         credits = scaled(unscaled, factors)
         counted = self._counted_rounds(tuple(credits))
@@ -134,11 +134,11 @@ class Assessor(ABC):
         return 0
 
     def _credits(self) -> Credits:
-        """The credits of each round; those of rounds that are not pending never change."""
+        """The credits of each round; only those of pending rounds can still change."""
         return {number: dict(of) for number, of in self._ledger.credits.items()}
 
     def _factors(self) -> dict[Client, float]:
-        """What all credits of a client are multiplied by; later rounds may change it. Empty: nothing."""
+        """A factor for all credits of a client, which later rounds may change; empty for none."""
         return {}
 
     def _unordered(self) -> tuple[tuple[Client, Client], ...]:
@@ -150,7 +150,7 @@ class Assessor(ABC):
         return None
 
     def _by_layer(self) -> LayerCredits | None:
-        """From which layers the scores came, where the method tracks that."""
+        """The scores by layer, where the method tracks them."""
         return None
 
     def _pending(self) -> tuple[int, ...]:
@@ -168,7 +168,7 @@ class Assessor(ABC):
     def _load_state(self, facts: dict[str, Any], arrays: dict[str, Array]) -> Any:
         """The state that `_dump_state` was given."""
         if facts or arrays:
-            raise BadFile(f"{self.method} remembers nothing beyond its credits; this state holds more")
+            raise BadFile(f"{self.method} stores only credits; this state holds more")
         return None
 
     def _all_settings(self) -> dict[str, Any]:
@@ -191,7 +191,7 @@ class Assessor(ABC):
         self._saved()
 
     def _saved(self) -> None:  # noqa: B027 (most have nothing to do)
-        """Called when the state is on disk: whatever only earlier states needed may be deleted."""
+        """Called when the state is on disk: data that only earlier states needed may be deleted."""
 
     def restore(self, path: str | Path) -> None:
         """Continue from the state of an assessor with the same method and settings."""

@@ -67,6 +67,11 @@ class MethodConfig:
         """How many rounds apart two credits may be that depend on the same movement; 0 where none do."""
         return 0
 
+    @property
+    def counts_votes(self) -> bool:
+        """Whether a credit is a count of votes."""
+        return False
+
     def score_meaning(self) -> str:
         """What a score means, in one sentence for reports; empty where the registry says enough."""
         return ""

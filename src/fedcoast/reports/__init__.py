@@ -1,1 +1,1 @@
-"""From an assessment to something to show: how sure it is, what each should get, a report, a live page."""
+"""Reports: an assessment with its uncertainty and shares as a page, text, tables and a live view."""

@@ -1,4 +1,4 @@
-"""What the numbers mean and what they do not, for someone who never heard of the method."""
+"""What the numbers mean, for a reader who does not know the method."""
 
 from fedcoast.methods.registry import config_of
 from fedcoast.reports.phrasing import percent
@@ -26,9 +26,7 @@ def _measured(report: ReportData) -> list[str]:
 def _reading(report: ReportData) -> list[str]:
     sentences = ["The order is what counts. Twice the score does not mean twice the worth."]
     if report.zero_is_idle:
-        sentences.append(
-            "Zero is what a client gets that sends the model back unchanged. Below zero is worse than that."
-        )
+        sentences.append("A client that returns the model unchanged scores zero. Below zero is worse than that.")
     if report.level is not None:
         sentences.append(
             f"Some of a score is luck. With {percent(report.level)} confidence its range holds what the same clients"
@@ -50,7 +48,7 @@ def _limits(report: ReportData) -> list[str]:
         " low; several clients with the same flaw pull the model with them and score high.",
         "A low score is a reason to look, not proof of bad faith: noisy labels, a wrong setting and a broken camera"
         " look alike.",
-        "The ranges know the ups and downs between the rounds of this one training. Other data, or another training"
+        "The ranges cover the variation between the rounds of this one training. Other data, or another training"
         " from another start, could differ by more.",
         "Scores cannot be compared between federations, models or settings; ranks can, with care.",
         "Whoever knows the method may try to please it. Use the scores beside contracts and inspection, not instead.",

@@ -1,4 +1,4 @@
-"""How an answer came about: the settings of the method, what the run says of itself, the versions at work."""
+"""How an answer was made: the settings of the method, the metadata of the run, the versions."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Uploads that are not what honest training gives: what a report says of them, beside the scores and never in them."""
+"""Uploads that look unlike honest training: what a report says about them, beside the scores and never in them."""
 
 from html import escape
 from typing import Any
@@ -11,7 +11,7 @@ from fedcoast.reports.phrasing import isolated
 from fedcoast.reports.report_data import ReportData
 
 _MEANING = (
-    "A flag is evidence that can be looked up in the recording, and no verdict. It changes no score. Honest clients are"
+    "A flag is evidence that you can look up in the recording, not a verdict. It changes no score. Honest clients are"
     " flagged rarely, and some attacks are not found; docs/attacks.md has both, measured."
 )
 
@@ -34,7 +34,7 @@ def notice(report: ReportData) -> str:
 
 
 def section(report: ReportData) -> str:
-    """A table of all flags; nothing where nobody was flagged."""
+    """A table of all flags; empty if there are none."""
     if not report.flags:
         return ""
     rows = [
@@ -51,7 +51,7 @@ def section(report: ReportData) -> str:
 
 
 def to_json(report: ReportData) -> dict[str, Any]:
-    """What a report in JSON adds; nothing where the uploads were not looked at."""
+    """What a report in JSON adds; nothing where the uploads were not checked."""
     return {} if report.flags is None else {"flags": [flag.to_json() for flag in report.flags]}
 
 

@@ -1,4 +1,4 @@
-"""A run that may still grow, be stopped, or be begun anew, and one assessor that is shown whatever it holds."""
+"""A run that may grow, stop or start again, and one assessor that observes its rounds."""
 
 import math
 import time
@@ -21,7 +21,7 @@ _MOST_DRAWN = 2e8  # numbers drawn for one report: about a second
 
 
 class RunFollower:
-    """Shows an assessor the rounds of a folder as they come.
+    """Lets an assessor observe the rounds of a folder as they arrive.
 
     When the folder was removed and begun anew, a new assessor begins too. `trouble` says why nothing more can be
     read, if so: the run has not begun, or a round is broken; what was seen before stays known, and reading is tried
@@ -46,7 +46,7 @@ class RunFollower:
         self._run = self._last = _stamp(self.folder / RUN_META)
 
     def catch_up(self, patience: float = math.inf) -> bool:
-        """Look at what is new; true if that changed anything. After so many seconds the rest is left for next time."""
+        """Read what is new; true if that changed anything. After so many seconds the rest is left for next time."""
         until, before = time.monotonic() + patience, self._state()
         if self._begun_anew():
             self._start_over()
@@ -58,7 +58,7 @@ class RunFollower:
         return self._state() != before
 
     def _state(self) -> tuple[object, ...]:
-        """Everything that viewers are told by; that nothing was left after all is news too."""
+        """Everything that viewers see; an emptied folder is news too."""
         return self.assessor, self.assessor.last_round, self.trouble, self.behind
 
     def _read(self, until: float) -> None:

@@ -141,7 +141,7 @@ def _added(summary: ClientSummary) -> list[Any]:
 FORMS: dict[str, Callable[[ReportData], bytes]] = {
     "html": lambda report: page(report).encode(),
     "md": lambda report: markdown(report).encode(),
-    "csv": lambda report: to_csv(report).encode("utf-8", "backslashreplace"),  # names from files may be no text
+    "csv": lambda report: to_csv(report).encode("utf-8", "backslashreplace"),  # names in files may not be valid text
     "json": lambda report: to_json(report).encode(),
     "png": lambda report: screenshot(poster(report)),
 }

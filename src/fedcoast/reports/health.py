@@ -18,7 +18,7 @@ _HISTORY, _COLUMNS = 32, 12
 
 
 def warning(report: ReportData) -> str:
-    """The sentence that a reader must not miss, empty where all is well; plain text."""
+    """The most important warning as plain text; empty if the model is healthy."""
     return report.health.warning(_named)
 
 

@@ -36,7 +36,7 @@ _POLL, _POLL_IN_TROUBLE, _PATIENCE, _HEARTBEAT = 0.2, 1.0, 1.0, 10.0
 
 
 class Live:
-    """What all viewers share: the state as it was last rendered, and word of a new one."""
+    """What all viewers share: the last rendered state, and a signal for the next."""
 
     def __init__(self, follower: RunFollower) -> None:
         self.follower = follower
@@ -92,7 +92,7 @@ def status(follower: RunFollower) -> dict[str, str]:
 
 
 def application(live: Live, token: str | None = None, closing: Callable[[], bool] = lambda: False) -> Starlette:
-    """The page, its state and its news, behind a gate."""
+    """The page, its state and its news, behind access control."""
 
     async def index(request: Request) -> Response:
         text, policy = live_page(live.view)

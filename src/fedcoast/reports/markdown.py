@@ -12,7 +12,7 @@ from fedcoast.reports.report_data import ClientSummary, ReportData
 
 
 def markdown(report: ReportData) -> str:
-    """Words and tables; the figures are in the other forms."""
+    """Text and tables; the other forms have the figures."""
     parts = [
         f"# Contributions: {plain(report.title)}",
         " ".join(_passage(finding) for finding in phrasing.findings(report)),

@@ -1,4 +1,4 @@
-"""Small pieces of HTML, everything that comes from outside escaped."""
+"""Small pieces of HTML; everything from outside is escaped."""
 
 import json
 from collections.abc import Iterable, Sequence

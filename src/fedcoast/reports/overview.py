@@ -1,4 +1,4 @@
-"""What fits on a page: the best and the worst by name, everyone between them in groups, rounds in windows.
+"""What fits on a page: the best and the worst by name, the others in groups, rounds in windows.
 
 Nothing is left out in silence: every group and window says whom it stands for.
 """

@@ -1,4 +1,4 @@
-"""One HTML file that holds everything it shows: no network, no other file, nothing runs in it that is not ours."""
+"""One HTML file that holds everything it shows: no network, no other file, no foreign scripts."""
 
 import base64
 import hashlib
@@ -78,7 +78,7 @@ def _fill(state: dict[str, Any], **parts: str) -> str:
 
 
 def view(report: ReportData, only: tuple[str, ...] = ()) -> dict[str, Any]:
-    """What the page shows, in JSON's types: HTML for its parts, the figures, and everyone's line for the timeline."""
+    """What the page shows, as JSON types: HTML for its parts, the figures, and the lines of the timeline."""
     drawn = {name: draw(report) for name, draw in plots.FIGURES.items() if not only or name in only}
     figures = {name: json.loads(figure.to_json()) for name, figure in drawn.items() if figure is not None}
     made = sections(report, {name: figure["layout"]["height"] for name, figure in figures.items()})
@@ -130,5 +130,5 @@ def _template(name: str) -> Template:
 
 
 def _hash(script: str) -> str:
-    """Names one script in a content security policy, so that no other can run."""
+    """The hash of a script, for a content security policy that lets no other script run."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"

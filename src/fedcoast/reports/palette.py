@@ -1,7 +1,7 @@
 """The colours of a report, by what they mean, for a light page and a dark one.
 
 Figures are drawn in the light ones; the page exchanges each for its dark partner, so no two light ones may be equal.
-Help is blue and harm is orange, which people with any kind of colour vision can tell apart.
+Help is blue and harm is orange, a pair that people with any colour vision can tell apart.
 """
 
 from typing import NamedTuple
@@ -56,7 +56,7 @@ LINES = (
     Colour("#0f7f86", "#5fd0d6"),
     Colour("#6b7280", "#b4bcc9"),
 )
-"""For lines that need telling apart, after Okabe and Ito."""
+"""For lines that must be easy to tell apart, after Okabe and Ito."""
 
 
 def partners() -> dict[str, str]:

@@ -46,7 +46,7 @@ def percent(share: float | None, digits: int = 0) -> str:
 
 
 def chance(probability: float) -> str:
-    """A probability that was estimated, so neither 0 nor 1; nothing where nothing is known.
+    """An estimated probability, never 0 or 1; empty where it is unknown.
 
     >>> chance(1.0), chance(0.84), chance(0.001), chance(float("nan"))
     ('>99%', '84%', '<1%', '')
@@ -106,7 +106,7 @@ def listed(summaries: Sequence[ClientSummary], most: int = _MOST_NAMED) -> Passa
 
 
 def findings(report: ReportData) -> list[Passage]:
-    """The answer in a few sentences. Nothing is claimed that the ranges do not bear out."""
+    """The answer in a few sentences. It claims only what the ranges support."""
     if not report.rounds:
         return [(report.too_early,)] if report.too_early else [("No round has been scored yet.",)]
     sentences: list[Passage] = [(report.too_early,)] if report.too_early else _claims(report)
@@ -121,7 +121,7 @@ def findings(report: ReportData) -> list[Passage]:
         returned = f"{_verb(idle, 'is', 'are')} idle and returned the model unchanged in most rounds: "
         sentences.append((f"{several(len(idle), 'client')} {returned}", *listed(idle, 6), "."))
     if open_ and not report.too_early:
-        sentences.append(("For ", *listed(open_, 4), " the rounds do not tell whether they help."))
+        sentences.append(("The rounds do not show whether ", *listed(open_, 4), f" {_verb(open_, 'helps', 'help')}."))
     sentences += [(text,) for text in report.blind_spots]
     if report.pending:
         has = "has" if len(report.pending) == 1 else "have"
@@ -130,7 +130,7 @@ def findings(report: ReportData) -> list[Passage]:
 
 
 def opening(report: ReportData) -> list[Passage]:
-    """The same for a page that shows the verdicts as cards: what is certain, and what a reader must know."""
+    """The same for a page that shows the verdicts as cards: what is certain, and the warnings."""
     if not report.rounds:
         return findings(report)
     sentences: list[Passage] = [(report.too_early,)] if report.too_early else _claims(report)
@@ -144,7 +144,7 @@ def _verb(clients: Sequence[ClientSummary], one: str, many: str) -> str:
 
 
 def _claims(report: ReportData) -> list[Passage]:
-    """Who contributed most and least, where no other client can have that place."""
+    """Who contributed most and least, where that is certain."""
     count = len(report.summaries)
     if count < 2 or report.summaries[0].score == report.summaries[-1].score:
         return []
@@ -166,12 +166,12 @@ def about(report: ReportData) -> str:
     meaning = config.score_meaning() if config is not None else ""
     if not meaning:
         return f"Scores are by {report.method}, which measures {report.measures}."
-    zero = " Zero is what a client gets that does nothing." if report.zero_is_idle else ""
+    zero = " A client that does nothing scores zero." if report.zero_is_idle else ""
     return f"{meaning}{zero} No test data were used."
 
 
 def settling(report: ReportData) -> Passage:
-    """Who cannot be told apart, and what it would take."""
+    """Which clients cannot be told apart, and how many rounds would settle it."""
     ties = [sorted(group) for group in report.groups if len(group) > 1]
     if not ties:
         return ("Any two clients can be told apart.",)
@@ -193,7 +193,7 @@ def _group(members: Sequence[ClientSummary]) -> Passage:
 
 
 def _patience(report: ReportData) -> str:
-    """How many more rounds would do, where ten times as many as there were would."""
+    """How many more rounds would settle it, if at most ten times as many as so far."""
     needed = [more for more in report.rounds_to_settle if more]
     near = [more for more in needed if more <= 10 * len(report.rounds)]
     if not near:
@@ -203,7 +203,7 @@ def _patience(report: ReportData) -> str:
 
 
 def coverage(report: ReportData) -> str:
-    """Whether everyone was there."""
+    """Who took part in how many rounds."""
     full = sum(summary.rounds_scored == len(report.rounds) for summary in report.summaries)
     dropped = len(report.quarantined)
     count, of_rounds = len(report.summaries), len(report.rounds)
@@ -216,12 +216,12 @@ def coverage(report: ReportData) -> str:
         f" {'the adjusted means' if report.adjusts else 'them per round'}."
     )
     if report.adjusts and report.assessment.has_disconnected_clients:
-        text += " It compares only clients that met, if only through others: some here never did."
+        text += " Some clients share no rounds, even indirectly, and cannot be compared."
     return text + (f" {several(dropped, 'upload')} could not be used." if dropped else " Every upload could be used.")
 
 
 def rule(rewards: Rewards) -> str:
-    """How the shares were worked out."""
+    """How the shares were computed."""
     by = {
         "proportional": "in proportion to the scores",
         "softmax": "by the exponential of the scores",

@@ -1,4 +1,4 @@
-"""What every figure of a report is drawn on, and how much fits on it.
+"""What all figures of a report share: axes, colours, labels, and how much fits.
 
 A client's name reaches plotly escaped, since plotly reads some HTML in its texts, and never as part of a template.
 """

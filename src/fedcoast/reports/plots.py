@@ -119,7 +119,7 @@ def _crowd(sums: Floats, numbers: list[int]) -> list[dict[str, Any]]:
 
 
 def shares(report: ReportData) -> Any:
-    """What each client would get of a whole."""
+    """The share of each client."""
     shown = ends(len(report.summaries), MOST_BARS)
     if report.rewards is None or not shown:
         return None

@@ -1,4 +1,4 @@
-"""Everything a report shows, as one record of plain facts; how it looks is for others to say."""
+"""Everything a report shows, as one record of plain data without markup."""
 
 import platform
 import re
@@ -30,7 +30,7 @@ from fedcoast.stats.ranking import paper_ranks
 
 @dataclass(frozen=True)
 class ClientSummary:
-    """Where one client stands; what is not known is None.
+    """The results of one client; unknown values are None.
 
     `adjusted_mean` is the mean credit as if every client had been in every round; None where everybody was.
     `interval` holds for all clients at once. `verdict` is the one rule of `analysis.verdicts`; None where zero does not
@@ -148,7 +148,7 @@ def report_data(
     facts: Mapping[str, Any] | None = None,
     made: datetime | None = None,
 ) -> ReportData:
-    """Put an answer and whatever else is known about it on record.
+    """Collect an answer and everything else that is known about it.
 
     `truth` is a true value of each client; `facts` are what the run says about itself, in JSON's types.
     """

@@ -25,7 +25,7 @@ class Section:
 
 
 def sections(report: ReportData, heights: Mapping[str, int]) -> list[Section]:
-    """Those for which there is something to say; `heights` names the figures that can be drawn."""
+    """The sections that have content; `heights` names the figures that can be drawn."""
     drawn: list[tuple[str, str, Callable[[ReportData, Callable[..., str]], str]]] = [
         ("ranking", "Ranking", _ranking),
         ("accuracy", "Accuracy of the model", _accuracy),
@@ -50,7 +50,7 @@ def sections(report: ReportData, heights: Mapping[str, int]) -> list[Section]:
 
 
 def headline(report: ReportData) -> str:
-    """The answer for a reader in a hurry: who helps, who does not, and how sure that is."""
+    """The answer in short: who helps, who does not, and how certain that is."""
     opening = " ".join(map(markup.passage, phrasing.opening(report)))
     how = f'{escape(phrasing.about(report))} <a href="#meaning">What the numbers mean, and what they do not.</a>'
     details = markup.details("How the scores work", markup.paragraph(how, "note"), "how-details")
@@ -117,7 +117,7 @@ def _ranking(report: ReportData, place: Callable[..., str]) -> str:
     of = f"the best and the worst, {shown} of {count:,} clients" if shown < count else "all clients"
     ranges = "" if report.level is None else f" with ranges of {percent(report.level)} confidence"
     groups = (
-        " On a common band not everyone can be told apart." if any(1 < len(g) < count for g in report.groups) else ""
+        " Clients on a common band cannot all be told apart." if any(1 < len(g) < count for g in report.groups) else ""
     )
     drawn = place(
         "ranking",

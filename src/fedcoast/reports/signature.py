@@ -1,4 +1,4 @@
-"""What a report carries for a machine: the head of the run's chain, the settings, the scores, and a hash of the rest.
+"""The machine-readable part of a report: the head of the run's chain, the settings, the scores, and a hash of the rest.
 
 `fedcoast verify RUN --report FILE` makes the report again from the recording and compares it whole (docs/audit.md).
 """

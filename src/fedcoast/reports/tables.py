@@ -239,7 +239,7 @@ def absence_table(report: ReportData) -> str:
         ]
         for s in missing[:_MOST_ABSENT]
     ]
-    caption = f"Those who missed rounds, the rarest first{_some(len(missing), _MOST_ABSENT)}"
+    caption = f"Clients that missed rounds, the most absent first{_some(len(missing), _MOST_ABSENT)}"
     return markup.table("coverage-table", caption, ["client", "took part", "rounds", "of all"], rows)
 
 

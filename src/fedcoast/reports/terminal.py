@@ -1,4 +1,4 @@
-"""The ranking in a terminal, as it grows."""
+"""The live ranking in a terminal."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -45,7 +45,7 @@ def watch(follower: RunFollower, console: Console, until: Callable[[], bool] = l
 
 
 def screen(follower: RunFollower, width: int = 110, height: int = 40) -> RenderableType:
-    """Where the run stands, in so many columns and, if that can be, lines."""
+    """The state of the run, fitted to the terminal's columns and, if possible, lines."""
     report, last = follower.report(), follower.assessor.last_round
     position = "waiting for the first round" if last is None else f"round {last}"
     head = Text.assemble((report.title, "bold"), f"  {position}", (" …" if follower.behind else ""))

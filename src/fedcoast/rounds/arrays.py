@@ -1,4 +1,4 @@
-"""One array of a model, as it comes: NumPy, a CPU or GPU torch tensor, anything with `__array__` or DLPack.
+"""Reads one array of a model: NumPy, a CPU or GPU torch tensor, anything with `__array__` or DLPack.
 
 bfloat16 has no NumPy type. Such arrays are widened to float32, which is exact, and their dtype is kept beside them,
 so that a recording narrows them again without loss.
@@ -35,7 +35,7 @@ class BFloat16:
 
 
 class UnusableArray(TypeError):
-    """Something in a model is not an array that fedcoast can read; the text says what came."""
+    """A value in a model is not an array that fedcoast can read; the text says what it is."""
 
 
 def read(value: object) -> tuple[Array, str]:
@@ -69,12 +69,12 @@ def read(value: object) -> tuple[Array, str]:
 def _from_torch(tensor: Any) -> tuple[Array, str]:
     dtype = str(getattr(tensor, "dtype", type(tensor).__name__)).removeprefix("torch.")
     if dtype not in FLOAT_DTYPES + OTHER_DTYPES:
-        raise UnusableArray(f"a float, integer or boolean tensor is wanted; got {dtype}")
+        raise UnusableArray(f"expected a float, integer or boolean tensor; got {dtype}")
     try:
         tensor = tensor.detach().cpu()
         return np.asarray(tensor.float() if dtype == "bfloat16" else tensor), dtype
     except Exception as error:
-        raise UnusableArray(f"a dense tensor is wanted; this one cannot be read ({error})") from error
+        raise UnusableArray(f"expected a dense tensor; this one cannot be read ({error})") from error
 
 
 def as_float(array: Array, dtype: str, target: str) -> Array:

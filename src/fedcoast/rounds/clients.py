@@ -15,7 +15,7 @@ _LOOKS_LIKE = str.maketrans("аеорсухіјѕһԁԛԝвкмнтгαεικν�
 
 
 def tidy_name(text: str) -> str:
-    """A name as it comes from outside, in one spelling: composed (NFC), no invisible characters, no spaces around it.
+    """An external name in one spelling: composed (NFC), without invisible characters or surrounding spaces.
 
     >>> tidy_name("  berlin\\u200b ") == "berlin", tidy_name("Mu\\u0308nchen") == "M\\xfcnchen"
     (True, True)
@@ -25,7 +25,7 @@ def tidy_name(text: str) -> str:
 
 
 def look_alikes(clients: Iterable[Client]) -> list[tuple[Client, ...]]:
-    """Groups of names that a reader can take for one another: other case, spaces, or letters of another alphabet.
+    """Groups of names that look alike: they differ in case, spaces, or letters of another alphabet.
 
     >>> look_alikes(["berlin", "Berlin ", "b\\u0435rlin", "oslo", 7])
     [('Berlin ', 'berlin', 'bеrlin')]
@@ -39,7 +39,7 @@ def look_alikes(clients: Iterable[Client]) -> list[tuple[Client, ...]]:
 
 
 def _skeletons(name: str) -> set[str]:
-    """What a name looks like, in small letters; a capital I is also a small L."""
+    """The look of a name in lower case; a capital I counts as a lower-case L."""
     plain = "".join(unicodedata.normalize("NFKC", tidy_name(name)).split())
     return {text.casefold().translate(_LOOKS_LIKE) for text in (plain, plain.replace("I", "l"))}
 

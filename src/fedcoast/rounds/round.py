@@ -65,7 +65,7 @@ class Round:
 
     @property
     def clients(self) -> tuple[Client, ...]:
-        """Who answered, in one order whatever the order of arrival: integers first, then names."""
+        """The clients that answered, in an order that does not depend on their arrival: integers first, then names."""
         return in_order(as_client(client) for client in self.local)
 
     def schema(self) -> ModelSchema:
@@ -82,7 +82,7 @@ class Round:
             return schema.read(self.end)
 
     def part(self, schema: ModelSchema, names: Collection[str]) -> "Round":
-        """The same round of these layers alone, without weights; a model that lacks another is still a bad one."""
+        """The same round with only these layers, without weights; a model that lacks another layer is refused."""
         with self._as_bad_round("before"):
             start = schema.pick(self.start, names)
         with self._as_bad_round("after"):
@@ -107,7 +107,7 @@ class Round:
 
 
 class LazyModels(Mapping[Client, Model]):
-    """Models that are loaded when asked for and not kept: `LazyModels({"a": lambda: load("a.npz"), …})`."""
+    """Models that are loaded on each access and not cached: `LazyModels({"a": lambda: load("a.npz"), …})`."""
 
     def __init__(self, loaders: Mapping[Client, Callable[[], Model]]) -> None:
         self._loaders = dict(loaders)
@@ -124,7 +124,7 @@ class LazyModels(Mapping[Client, Model]):
 
 def check_policy(policy: str) -> None:
     if not isinstance(policy, str) or policy not in ("raise", "quarantine"):
-        raise BadSetting(f"bad uploads either 'raise' or go to 'quarantine'; got {policy!r}")
+        raise BadSetting(f"bad_uploads must be 'raise' or 'quarantine'; got {policy!r}")
 
 
 def _number(value: object) -> int:
@@ -189,7 +189,7 @@ def _check_patterns(record: Round) -> None:
 
 
 def _is_number(value: object) -> bool:
-    """A real number within the range of float; Python's integers know no bound."""
+    """Whether it is a real number within the range of float; Python's integers are unbounded."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         return False
     return not isinstance(value, int) or abs(value) <= sys.float_info.max

@@ -18,7 +18,7 @@ NORMALISATION_STATISTICS = ("*running_mean", "*running_var", "*num_batches_track
 
 
 class MismatchedModel(FedcoastError):
-    """A model is not of the layout it should have; the text names the layer and what came."""
+    """A model does not have the expected layout; the text names the layer and the difference."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class ModelSchema:
         return {entry.name: _read_entry(entry, layers[entry.name], before) for entry in self.entries}
 
     def pick(self, model: object, names: Iterable[str]) -> Model:
-        """These entries of a model that must have all of the layout's, and no others."""
+        """These entries of a model, which must have exactly the entries of the layout."""
         layers = _mapping(model)
         _same_names({entry.name for entry in self.entries}, layers)
         return {name: layers[name] for name in names}
@@ -100,7 +100,7 @@ class ModelSchema:
         return cls(entries, ordered)
 
     def differs(self, other: "ModelSchema") -> str | None:
-        """How another layout differs from this one, or None; another precision of floats is no difference."""
+        """How another layout differs from this one, or None; the precision of floats may differ."""
         mine, theirs = ({entry.name: entry for entry in schema.entries} for schema in (self, other))
         for name in (*mine, *theirs):
             if not _alike(mine.get(name), theirs.get(name)):
@@ -127,7 +127,7 @@ def schema_of(model: object, buffers: Collection[str] = NORMALISATION_STATISTICS
         entries.append(LayerSpec(name, array.shape, dtype, trainable))
     if not any(entry.trainable for entry in entries):
         raise MismatchedModel(
-            f"at least one floating-point layer that is not a buffer is wanted; got {len(entries)} entries"
+            f"a model needs at least one floating-point layer that is not a buffer; got {len(entries)} entries"
             " and none is trainable"
         )
     return ModelSchema(tuple(entries), ordered=not isinstance(model, Unordered))

@@ -1,7 +1,6 @@
 """The part of a model that no client moved in a round: entries where every upload equals the start model."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -38,7 +37,7 @@ class UnmovedEntries:
                 np.logical_and(unmoved, upload[name] == self._start[name], out=unmoved)
 
     def shares(self) -> dict[str, float] | None:
-        """The share of each layer; None where there was no upload, which says nothing about the model."""
+        """The share of each layer; None without uploads."""
         if not self._uploads:
             return None
         counts: dict[str, tuple[int, int]] = {}
@@ -49,7 +48,7 @@ class UnmovedEntries:
 
 
 def unmoved_in(fl_round: Round) -> Shares | None:
-    """What the round carries; else worked out from whole uploads, which reads them once. Ballots alone do not tell.
+    """The shares in the round, or computed from whole uploads, which reads them once; unknown for ballots.
 
     >>> zero = {"fc.weight": np.zeros(4), "fc.bias": np.zeros(1)}
     >>> moved = {"fc.weight": np.array([1.0, 0, 0, 0]), "fc.bias": np.ones(1)}
@@ -64,9 +63,3 @@ def unmoved_in(fl_round: Round) -> Shares | None:
         entries.add(upload)
         del upload  # before the next one is loaded
     return entries.shares()
-
-
-def with_unmoved(rounds: Iterable[Round]) -> Iterator[Round]:
-    """The same rounds, each with what nobody moved in it, where that can be told."""
-    for fl_round in rounds:
-        yield replace(fl_round, unmoved=unmoved_in(fl_round))

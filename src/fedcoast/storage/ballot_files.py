@@ -1,4 +1,4 @@
-"""Uploads kept as ballots: two bits for each trainable parameter, nothing of the rest."""
+"""Uploads stored as ballots: two bits for each trainable parameter, nothing else."""
 
 from collections.abc import Iterator, Mapping
 

@@ -1,4 +1,4 @@
-"""Other people's folders: one folder a round, the global model before and after it, one file a client.
+"""Checkpoint folders of other tools: one folder per round, the global model before and after it, one file per client.
 
     checkpoints/
       round-1/                  any name that ends in the round's number

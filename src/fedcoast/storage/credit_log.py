@@ -1,4 +1,4 @@
-"""Credits kept with the rounds: what an assessor held for final when each round was recorded."""
+"""Credits stored with the rounds: those that were final when each round was recorded."""
 
 import json
 import os
@@ -26,14 +26,14 @@ class HasAssessment(Protocol):
 
 @dataclass
 class CreditLog:
-    """The ledger that lies in a run folder: whose it is, and every credit that was written down."""
+    """The ledger in a run folder: its method and settings, and every recorded credit."""
 
     method: str
     settings: dict[str, Any]
     credits: Credits = field(default_factory=dict)
 
     def new(self, answer: Any) -> Credits:
-        """What an assessment adds to it: only credits that will not change."""
+        """The new final credits of an assessment."""
         lasting = answer.lasting_credits.items()
         return {n: dict(of) for n, of in lasting if n not in self.credits and n not in answer.pending}
 
@@ -44,7 +44,7 @@ class CreditLog:
 
 
 def begin(folder: Path, ledger: HasAssessment) -> CreditLog:
-    """The folder's ledger, to be gone on with by this assessor; another's is refused."""
+    """The folder's ledger, to be continued by this assessor; a ledger of another assessor is refused."""
     if isinstance(ledger, type) or not callable(getattr(ledger, "assessment", None)):
         raise BadSetting(f"ledger must be the assessor whose credits are to be written down; got {ledger!r}")
     answer = ledger.assessment()
@@ -59,7 +59,7 @@ def begin(folder: Path, ledger: HasAssessment) -> CreditLog:
 
 
 def read_credit_log(folder: Path) -> CreditLog | None:
-    """All credits that lie with the rounds, or None where none do."""
+    """All credits stored with the rounds, or None."""
     log = None
     for path in (place / CREDITS for place in round_dirs(folder)):
         if not os.path.lexists(path):

@@ -47,7 +47,7 @@ def open_plain(path: Path, depth: int = 1, follow: bool = False) -> BufferedRead
 
 
 def _open_below(path: Path, depth: int) -> int:
-    """One folder after the other, so that none of the last ones can be a link, now or in a moment."""
+    """Open one folder after the other, so that none of the last ones can be or become a link."""
     if os.open not in os.supports_dir_fd:  # pragma: no cover (a platform without it)
         return os.open(path, _PLAIN | _NO_FOLLOW)
     *folders, name = path.parts[-depth:]
@@ -75,7 +75,7 @@ def _is_link(path: Path) -> bool:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether this is a folder itself, and not a link to one."""
+    """Whether this is a folder and not a link to one."""
     try:
         return stat.S_ISDIR(path.lstat().st_mode)
     except OSError:
@@ -83,7 +83,7 @@ def is_folder(path: Path) -> bool:
 
 
 def is_plain(path: Path) -> bool:
-    """Whether this is a plain file itself, and not a link to one."""
+    """Whether this is a plain file and not a link to one."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)
     except (OSError, ValueError):
@@ -124,7 +124,7 @@ def sync(path: Path) -> None:
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a new file beside `path`, put it on disk, and only then give it its name.
+    """Write a new file beside `path`, sync it to disk, then rename it.
 
     The file is private to the user. A link that has its name is replaced, and never written through.
     """
@@ -169,7 +169,7 @@ def read_json(path: Path, depth: int = 1) -> Any:
 
 @contextlib.contextmanager
 def sole_writer(folder: Path, doing: str = "recording to") -> Iterator[None]:
-    """Hold the folder's lock; the system lets go of it when the process ends, however it ends."""
+    """Hold the folder's lock; the system releases it when the process ends."""
     try:
         import fcntl
     except ImportError:  # pragma: no cover (a platform without it has no such lock)

@@ -1,4 +1,4 @@
-"""How much a file from elsewhere may take before it is refused; each limit can be raised by an environment variable.
+"""Limits for files from elsewhere; each can be raised by an environment variable.
 
 A file is never refused for being as large as the disk says it is: a limit is about files that are small on the disk
 and large in memory, such as compressed zeros. Only JSON is limited by its length alone.
@@ -29,11 +29,11 @@ def bytes_in(size: str | int) -> int:
         return int(float(found[1]) * _UNITS[found[2]])
     if isinstance(size, int) and not isinstance(size, bool) and size >= 0:
         return size
-    raise BadSetting(f"memory must be a number of bytes, or a text such as '500MB' or '2 GB'; got {size!r}")
+    raise BadSetting(f"a size must be a number of bytes, or a text such as '500MB' or '2 GB'; got {size!r}")
 
 
 def limit(variable: str) -> int:
-    """A limit in bytes, from the environment or as it is by default."""
+    """A limit in bytes, from the environment or the default."""
     value = os.environ.get(variable, LIMITS[variable])
     try:
         return int(value) if re.fullmatch(r"[0-9]{1,18}", value.strip()) else bytes_in(value)

@@ -24,7 +24,7 @@ RENAMED_VALUES = {("layers", "ends"): "first+head"}
 
 
 def translated(method: object, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings under today's names; settings of today stay as they are.
+    """The settings under their current names; current settings are unchanged.
 
     >>> translated("coast", {"keep": 0.1, "past": 0.5, "layers": "ends"})
     {'keep': 0.1, 'past_weight': 0.5, 'layers': 'first+head', 'line_weight': 0}

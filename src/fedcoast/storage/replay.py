@@ -10,7 +10,7 @@ from fedcoast.storage.run_folder import is_run, recorded, recorded_numbers
 
 
 def replay(folder: str | Path, after: int | None = None) -> Iterator[Round]:
-    """Show a folder's rounds again, in order; with `after`, only those with a higher number.
+    """Read a folder's rounds in order; with `after`, only those with a higher number.
 
     Reads what `Recorder` wrote, also while it grows, and plain checkpoint folders (docs/run-folder.md). Uploads are
     loaded one client at a time, when an observer asks for them.
@@ -24,7 +24,7 @@ def replay(folder: str | Path, after: int | None = None) -> Iterator[Round]:
 
 
 def round_numbers(folder: Path) -> list[int]:
-    """The numbers of the rounds that `replay` would show now; nothing of the rounds is read."""
+    """The numbers of the rounds that `replay` would yield now; the rounds are not read."""
     if is_run(folder):
         return recorded_numbers(folder)
     if is_checkpoints(folder):
@@ -34,7 +34,7 @@ def round_numbers(folder: Path) -> list[int]:
 
 def _nothing_in(folder: Path) -> BadFile:
     if not folder.is_dir():
-        return BadFile(f"{folder} is not a folder; a recorded run or a folder of checkpoints is wanted")
+        return BadFile(f"{folder} is not a folder; name a recorded run or a folder of checkpoints")
     return BadFile(
         f"{folder} holds neither a recorded run (run.json) nor checkpoints (round-1/start.pt, round-1/end.pt,"
         " round-1/clients/NAME.pt, …); see docs/run-folder.md"

@@ -25,12 +25,12 @@ _NUMBER = r"[0-9]{10,18}"
 
 
 def is_run(folder: Path) -> bool:
-    """Whether there is something that says it is a run; whether it can be read, `read_about` tells."""
+    """Whether the folder looks like a run; `read_about` checks that it can be read."""
     return os.path.lexists(folder / RUN_META)
 
 
 def read_about(folder: str | Path) -> dict[str, Any]:
-    """What a recorded run says about itself."""
+    """The metadata of a recorded run."""
     path = Path(folder) / RUN_META
     data = read_json(path)
     if not isinstance(data, dict) or data.get("format") != FORMAT:
@@ -39,7 +39,7 @@ def read_about(folder: str | Path) -> dict[str, Any]:
         raise BadFile(f"{path} is of version {data.get('version')!r}; this fedcoast reads version {VERSION}")
     about = data.get("about")
     if not isinstance(about, dict):
-        raise BadFile(f"{path} says nothing about the run; it was altered")
+        raise BadFile(f"{path} has no metadata of the run; it was altered")
     return about
 
 
@@ -109,7 +109,7 @@ def _round(place: Path) -> Round:
             quarantined={client_from_json(entry["client"]): entry["reason"] for entry in facts["quarantined"]},
             metrics=facts["metrics"],
             ballot_keep=ballot_keep,
-            unmoved=facts.get("unmoved"),  # recordings of before do not say
+            unmoved=facts.get("unmoved"),  # older recordings lack it
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise BadFile(f"{place / ROUND_META} is not as a recorder writes it ({error!r})") from error

@@ -48,7 +48,7 @@ class SpillDir:
         return SpillFile(self, name)
 
     def adopt(self, facts: Sequence[Mapping[str, Any]]) -> "list[SpillFile]":
-        """The files that a saved state names, every part checked; changes nothing if one is not as it was."""
+        """The files that a saved state names, with every part checked; changes nothing if one was altered."""
         if facts:
             self._enter()
         return [SpillFile.opened(self, one) for one in facts]
@@ -63,14 +63,14 @@ class SpillDir:
             self._clear()
 
     def saved(self, names: Iterable[str]) -> None:
-        """A state that names these files is on disk: those that only an earlier one named can go."""
+        """A state that names these files is on disk; delete those that only an earlier state named."""
         past = self._named - self._live
         self._named.clear()
         self._named.update(names)
         _remove(self.folder, past - self._named)
 
     def drop(self, name: str) -> None:
-        """A round is done with."""
+        """The file is no longer needed; delete it unless a saved state names it."""
         self._live.discard(name)
         if name not in self._named:
             _remove(self.folder, [name])
@@ -104,7 +104,7 @@ class SpillFile:
 
     @classmethod
     def opened(cls, spill: SpillDir, facts: Mapping[str, Any]) -> "SpillFile":
-        """One that a saved state names; refused unless every part is as it was."""
+        """A file that a saved state names; refused if any part was altered."""
         file = cls.__new__(cls)
         file.name, file._spill = str(facts["file"]), spill
         file._parts, file._size = [dict(part) for part in facts["parts"]], int(facts["size"])
@@ -124,7 +124,7 @@ class SpillFile:
         return file
 
     def write(self, array: Array) -> None:
-        """Append one; it is in the hands of the system when this returns, and on disk after `sync`."""
+        """Append an array; it is on disk after `sync`."""
         row = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         part = {"at": self._size, "type": array.dtype.str, "shape": list(array.shape), "crc": zlib.crc32(row.data)}
         padding = -row.size % _ALIGNED
@@ -139,13 +139,13 @@ class SpillFile:
                 rest = rest[self._file.write(rest) :]
 
     def finish(self) -> None:
-        """All is written."""
+        """Close the file after the last array."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
     def arrays(self) -> list[Array]:
-        """What was written, mapped: the system reads it when it is looked at, and may forget it again."""
+        """The arrays, mapped into memory: they are read from disk on access."""
         if self._mapped is None:
             self._mapped = self._guarded(lambda: np.asarray(np.memmap(self._path, np.uint8, "r")))
         arrays = []
@@ -156,7 +156,7 @@ class SpillFile:
         return arrays
 
     def facts(self) -> dict[str, Any]:
-        """What a state has to say of it."""
+        """What a saved state records about it."""
         return {"file": self.name, "size": self._size, "parts": self._parts}
 
     def sync(self) -> None:
@@ -176,7 +176,7 @@ class SpillFile:
 
 def _remove(folder: Path, names: Iterable[str]) -> None:
     for name in filter(_NAME.fullmatch, names):
-        with suppress(OSError):  # what cannot be deleted now is deleted when the folder is next used
+        with suppress(OSError):  # leftovers are deleted when the folder is next used
             (folder / name).unlink()
 
 

@@ -1,4 +1,4 @@
-"""Named arrays in one safetensors file, with facts in its header. Never a pickle; whole or not at all."""
+"""Named arrays in one safetensors file with metadata in its header: no pickles, written atomically."""
 
 import json
 import mmap

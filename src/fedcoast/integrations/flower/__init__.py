@@ -1,9 +1,9 @@
-"""Flower: one line to know who contributes.
+"""Flower: one line around a strategy assesses its clients.
 
     strategy = Observed(FedAvg(), CoAst())                        # around any strategy
     result = strategy.start(grid=watch(grid, coast), …)           # or around the grid
 
-docs/flower.md tells the rest. Strategies of the old API: `fedcoast.integrations.flower.legacy`.
+docs/flower.md has the details. Strategies of the old API: `fedcoast.integrations.flower.legacy`.
 """
 # ruff: noqa: E402
 

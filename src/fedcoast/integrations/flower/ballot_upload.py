@@ -54,7 +54,7 @@ class BallotUpload:
 
     def __call__(self, message: Message, context: Context, call_next: Callable[[Message, Context], Message]) -> Message:
         request = _ballot_request(message)
-        start = _model_in(message) if request is not None else None  # before the app can take it out of the record
+        start = _model_in(message) if request is not None else None  # before the app can remove it from the record
         reply = call_next(message, context)
         if request is None or start is None or reply.has_error():
             return reply
@@ -96,7 +96,7 @@ def requested_keeps(messages: Iterable[Message]) -> frozenset[float]:
 
 
 def read_ballot(name: str, size: int, data: bytes, keep: float) -> Signs:
-    """The votes of one layer, as a client packed them; refused if malformed, or if it voted more often than allowed."""
+    """The votes of one layer, as packed by a client; refused if malformed, or if there are more votes than allowed."""
     planes = view(data)
     if planes.dtype != np.uint8 or planes.shape != (2, -(-size // 8)):
         raise Unreadable(f"layer {name!r} holds no packed votes of {size} entries")

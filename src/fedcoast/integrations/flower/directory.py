@@ -1,4 +1,4 @@
-"""Which client sent which reply, in every round of one federation; failures are kept away from training."""
+"""Maps replies to clients in every round of a federation; failures never reach training."""
 
 from collections.abc import Callable, Iterable, Sequence
 

@@ -108,7 +108,7 @@ class NodeRegistry:
         self._names: frozenset[str] = frozenset()
 
     def update(self, node_ids: Iterable[int], grid: Grid) -> None:
-        """Ask the grid about new nodes; a node id keeps its name and key. Grids of old Flowers know ids alone."""
+        """Ask the grid for new nodes; a node id keeps its name and key. Grids of old Flower versions know only ids."""
         if hasattr(grid, "get_nodes") and set(node_ids) - self._known.keys():
             for node in grid.get_nodes():
                 self._known[node.node_id] = (getattr(node, "name", ""), bytes(getattr(node, "public_key", b"")))

@@ -65,7 +65,7 @@ def dtypes_of(layers: Layers) -> dict[str, "np.dtype[np.generic]"]:
 
 
 def read_model(layers: Layers) -> dict[str, NumPyArray]:
-    """All layers as they came, read-only and without a copy."""
+    """All layers as received, read-only and without a copy."""
     return {name: view(data) for name, data in layers.items()}
 
 

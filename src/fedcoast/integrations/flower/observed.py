@@ -71,7 +71,7 @@ class Observed(Strategy):
 
     @property
     def unobserved(self) -> dict[int, dict[str, str]]:
-        """Rounds that some observer did not take: number → observer (or "everyone") → reason."""
+        """Rounds that some observer missed: number → observer (or "everyone") → reason."""
         return self._hub.unobserved
 
     def configure_train(
@@ -81,7 +81,7 @@ class Observed(Strategy):
         self._shift = self._number - server_round if self._continue else 0
         self._start = None
         try:
-            self._start = layers_of(arrays)  # before the strategy can take anything out of the record
+            self._start = layers_of(arrays)  # before the strategy can remove anything from the record
         except Exception as error:
             _log.warning("the global model cannot be read: %s", error)
         messages = list(self.strategy.configure_train(server_round + self._shift, arrays, config, grid))
@@ -107,7 +107,7 @@ class Observed(Strategy):
             self._explain_failure(number, resolution, error)
             raise
         scores = self._publish(number, resolution, factors, arrays, metrics)
-        self._number = self._start = None  # let go of the model's bytes
+        self._number = self._start = None  # release the model's bytes
         return arrays, MetricRecord({**(metrics or {}), **scores})
 
     def _publish(
@@ -163,7 +163,7 @@ class Observed(Strategy):
 
 
 def _weight_key(strategy: Strategy) -> str:
-    """The key of the weights, however deep the strategy that knows it is wrapped."""
+    """The metadata key of the weights, also of a wrapped strategy."""
     inner: object = strategy
     while inner is not None:
         attributes = getattr(inner, "__dict__", {})

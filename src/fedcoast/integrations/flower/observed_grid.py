@@ -71,7 +71,7 @@ class ObservedGrid(Grid):
 
     @property
     def unobserved(self) -> dict[int, dict[str, str]]:
-        """Rounds that some observer did not take: number → observer (or "everyone") → reason."""
+        """Rounds that some observer missed: number → observer (or "everyone") → reason."""
         return self._hub.unobserved
 
     def finish(self, arrays: ArrayRecord | None = None) -> Metrics:
@@ -103,7 +103,7 @@ class ObservedGrid(Grid):
         return replies
 
     def _sent(self, messages: list[Message]) -> bool:
-        """Look at what is sent; returns whether the replies are uploads of a round."""
+        """Inspect outgoing messages; return whether their replies are uploads of a round."""
         return bool(self._guarded(lambda: self._look(messages)))
 
     def _look(self, messages: list[Message]) -> bool:

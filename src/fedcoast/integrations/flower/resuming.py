@@ -1,4 +1,4 @@
-"""Going on after a kill: the model to start from, and how many rounds are done."""
+"""Resuming after a crash: the model to start from, and the number of finished rounds."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A server component that observes rounds by FLARE's events; aggregation and training are not touched.
+"""A server component that observes rounds through FLARE's events; it does not change aggregation or training.
 
 | event | what it gives |
 |---|---|
@@ -64,7 +64,7 @@ class ContributionObserver(FLComponent):  # type: ignore[misc]  # FLARE is not t
         if method not in METHODS:
             raise BadSetting(f"method must be one of {', '.join(sorted(METHODS))}; got {method!r}")
         self.method, self.options = method, dict(options or {})
-        METHODS[method].make(**self.options)  # a wrong option is an error here, not in the middle of a job
+        METHODS[method].make(**self.options)  # so that a wrong option fails here, not in the middle of a job
         self.record_to, self.results, self.tensorboard_to = record_to, results, tensorboard_to
         self.buffers = list(buffers)
         self._hub: ObserverHub | None = None
@@ -150,7 +150,7 @@ class ContributionObserver(FLComponent):  # type: ignore[misc]  # FLARE is not t
             params = _layers(result.params)
             if result.params_type == ParamsType.DIFF:
                 params = add_difference(self._start, params)
-            self._publish(fl_ctx, {**self._start, **params})  # excluded layers keep their value
+            self._publish(fl_ctx, {**self._start, **params})  # layers that were left out keep their value
 
     def _on_new_model(self, fl_ctx: FLContext) -> None:
         learnable = fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)

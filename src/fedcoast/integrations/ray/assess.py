@@ -51,7 +51,7 @@ def assess_in_shards(
     work: Work,
     on_shard: Callable[[int, int], object] = lambda done, of: None,
 ) -> Assessment:
-    """The same with any function that scores the shards."""
+    """The same, with any function that scores shards."""
     numbers, config = round_numbers(run), assessor.config
     if not numbers:
         return merge(assessor, (), (), {})

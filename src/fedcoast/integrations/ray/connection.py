@@ -34,7 +34,7 @@ def connect(address: str) -> Iterator[Any]:
             ray.get(ray.remote(work).remote(…))
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when Ray is imported: no telemetry
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # as Ray will soon do by itself
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # later versions of Ray do this by default
     ray = _import_ray(address)
     if ray.is_initialized():
         yield ray

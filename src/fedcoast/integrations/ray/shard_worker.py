@@ -21,7 +21,7 @@ Totals = dict[Client, tuple[int, int]]
 
 @dataclass(frozen=True)
 class ShardTask:
-    """A shard of a run, and all that is needed to score it."""
+    """A shard of a run with everything needed to score it."""
 
     run: Path
     schema: ModelSchema
@@ -34,7 +34,7 @@ class ShardTask:
 
 @dataclass(frozen=True)
 class ShardCredits:
-    """What a shard gives to the answer, by round."""
+    """The results of a shard, by round."""
 
     agreement: dict[int, Totals]
     """Whole numbers, so that it does not matter how the run was split."""
@@ -51,7 +51,7 @@ class ShardCredits:
 
 @dataclass(frozen=True)
 class ShardFailure:
-    """Why a shard cannot be scored, and at which round that came out."""
+    """Why a shard cannot be scored, and the round that showed it."""
 
     number: int
     error: FedcoastError
@@ -106,4 +106,4 @@ def _rounds(run: Path, numbers: tuple[int, ...]) -> Iterator[Round]:
             yield fl_round
         if not missing:
             return
-    raise BadFile(f"{run} had a round {min(missing)} a moment ago, which is gone")
+    raise BadFile(f"{run} has lost round {min(missing)} while it was read")

@@ -14,7 +14,7 @@ from fedcoast.rounds.round_view import RoundView
 
 
 class Constant(ConfiguredAssessor[AssessorConfig]):
-    """Zero for everybody."""
+    """Zero for every client."""
 
     method = "constant"
     takes_ballots = True

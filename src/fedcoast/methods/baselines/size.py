@@ -3,10 +3,10 @@
     credit   n_i^t, the weight of client i in round t
     score    Σ_t n_i^t; the mean per round is n_i itself
 
-Paper: none; what federations pay by when they measure nothing else.
+Paper: none; the usual rule of federations that measure nothing else.
 Needs: rounds that say the weights of the aggregation.
 Cost: none, beyond checking that the uploads can be used.
-Deviations: none. It believes what clients claim.
+Deviations: none. It trusts the sample counts that clients report.
 """
 
 from fedcoast.errors import BadRound

@@ -10,7 +10,7 @@ from fedcoast.methods.options import option
 
 Weights = Literal["round", "uniform"]
 
-SEED = "Every random choice comes from it, together with the round's number."
+SEED = "Seed of every random choice, together with the round's number."
 
 
 @dataclass(frozen=True, kw_only=True)

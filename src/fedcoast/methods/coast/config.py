@@ -135,6 +135,10 @@ class CoAstConfig(AssessorConfig):
     def zero_is_idle(self) -> bool:
         return self.baseline == "idle" or self.signal in ("ballot", "update")
 
+    @property
+    def counts_votes(self) -> bool:  # with "others" it is a mean over clients
+        return self.reference != "others"
+
     def score_meaning(self) -> str:
         return explanation.score_meaning(self.reference, self.past_weight)
 

@@ -57,7 +57,7 @@ class FedPCAResearchCode(ConfiguredAssessor[FedPCAResearchCodeConfig]):
         }
         size = sum(entry.size for entry in layers)
         if size < 4:
-            raise BadRound(f"this needs a model of four parameters at least; got {size}")
+            raise BadRound(f"the model needs at least four parameters; got {size}")
         if len(codes) < 2:
             return {}, state
         first_half = size // 2
