@@ -21,7 +21,7 @@ IMAGES = Path(__file__).parent / "images"
 ROUNDS = 40
 DESKTOP, PHONE, PAPER = (1280, 800), (390, 844), (690, 976)  # paper: A4 without its margins
 THREE = ("Charité Berlin", "Oslo University Hospital", "Nairobi West")
-GREY = "#9aa3b2"
+GREY, GAP = "#9aa3b2", 16
 
 
 def main() -> None:
@@ -31,13 +31,12 @@ def main() -> None:
         for count in (3, 50, 300):
             files[count] = Path(place) / f"{count}.html"
             files[count].write_text(page(invented(count)), encoding="utf-8")
-        sheet([shot(chromium, files[n], DESKTOP, scheme) for n, scheme in CASES], "report-sizes-desktop.png", 500)
-        sheet([shot(chromium, files[n], PHONE, scheme) for n, scheme in CASES], "report-sizes-phone.png", 844)
-        sheet([shot(chromium, files[n], PAPER, "light", media="print") for n in files], "report-sizes-print.png", 800)
+        for size, name, height in ((DESKTOP, "desktop", 400), (PHONE, "phone", 720)):
+            rows = [[shot(chromium, files[n], size, scheme) for n in files] for scheme in ("light", "dark")]
+            sheet(rows, f"report-sizes-{name}.png", height)
+        printed = [shot(chromium, files[n], PAPER, "dark", media="print") for n in files]
+        sheet([printed], "report-sizes-print.png", 800)
         chromium.close()
-
-
-CASES = ((3, "light"), (50, "dark"), (300, "light"))
 
 
 def invented(count: int) -> ReportData:
@@ -70,20 +69,21 @@ def shot(chromium: Browser, file: Path, size: tuple[int, int], scheme: str, medi
     shown.goto(file.as_uri())
     if media == "print":
         shown.emulate_media(media="print")
-    shown.wait_for_timeout(1500)
-    shown.wait_for_timeout(300)
+    shown.wait_for_timeout(1800)
     picture = Image.open(io.BytesIO(shown.screenshot()))
     context.close()
     return picture
 
 
-def sheet(pictures: list[Image.Image], name: str, height: int) -> None:
-    """Side by side, in as many colours as a page of text and lines needs."""
-    scaled = [one.convert("RGB").resize((one.width * height // one.height, height), Image.LANCZOS) for one in pictures]
-    whole, at = Image.new("RGB", (sum(one.width + 16 for one in scaled) - 16, height), GREY), 0
-    for one in scaled:
-        whole.paste(one, (at, 0))
-        at += one.width + 16
+def sheet(rows: list[list[Image.Image]], name: str, height: int) -> None:
+    """Rows of pictures side by side, in as many colours as a page of text and lines needs."""
+    width = rows[0][0].width * height // rows[0][0].height
+    size = len(rows[0]) * (width + GAP) - GAP, len(rows) * (height + GAP) - GAP
+    whole = Image.new("RGB", size, GREY)
+    for down, row in enumerate(rows):
+        for across, one in enumerate(row):
+            scaled = one.convert("RGB").resize((width, height), Image.LANCZOS)
+            whole.paste(scaled, (across * (width + GAP), down * (height + GAP)))
     whole.quantize(256, dither=Image.Dither.NONE).save(IMAGES / name, optimize=True)
     print(name, (IMAGES / name).stat().st_size)
 

@@ -13,11 +13,12 @@ import typer
 from typer.testing import CliRunner
 
 import fixture_a
-from fedcoast import Assessment, BadFile, BadSetting, CoAst, Recorder
+from fedcoast import Assessment, BadFile, BadSetting, CoAst, Recorder, Round
 from fedcoast.analysis.money import cents
 from fedcoast.analysis.rewards import rewards
 from fedcoast.cli import rewarding
 from fedcoast.cli.method_options import MethodOptions
+from federations import federation
 
 ROOT = Path(__file__).parents[2]
 SCORES = {"ann": 600, "bob": 300, "cid": 100, "dan": 0, "eve": -400}
@@ -347,3 +348,22 @@ def test_clients_that_the_method_cannot_order_are_paid_equally():
     apart, tied = rewards(answer), rewards(replace(answer, unordered=(("ann", "bob"),)))
     assert apart.shares["ann"] > apart.shares["bob"]
     assert tied.shares["ann"] == tied.shares["bob"] > tied.shares["cid"]
+
+
+def paid_for_rounds(change, seed):
+    """What CoAst's default pays for a federation whose rounds were changed."""
+    assessor = CoAst()
+    for of in federation(seed=seed, rounds=20, clients=("ann", "bob", "cid", "dan")):
+        assessor.observe(Round(of.number, of.start, change(dict(of.local), of.start), of.end))
+    return rewards(assessor.assessment(), budget=100_000)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_from_uploads_to_cents_riders_change_nobodys_amount_and_twins_are_paid_alike(seed):
+    honest = paid_for_rounds(lambda local, start: local, seed)
+    ridden = paid_for_rounds(lambda local, start: local | {"rider": start, "another": start}, seed)
+    assert ridden.named("idle") == ("another", "rider")
+    assert {client: ridden.cents[client] for client in honest.cents} == honest.cents
+    assert ridden.cents["rider"] == ridden.cents["another"] == 0
+    twins = paid_for_rounds(lambda local, start: local | {"twin": local["ann"]}, seed)
+    assert abs(twins.cents["twin"] - twins.cents["ann"]) <= 1

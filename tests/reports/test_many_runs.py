@@ -3,6 +3,8 @@
 import contextlib
 import http.client
 import json
+import os
+import re
 import threading
 import time
 
@@ -12,7 +14,7 @@ import uvicorn
 from fedcoast import Recorder
 from fedcoast.reports import live
 from fedcoast.reports.following import RunFollower
-from fedcoast.reports.many_runs import OpenRuns, application, find_runs
+from fedcoast.reports.many_runs import OpenRuns, application, find_runs, list_page
 from federations import federation
 from report_samples import SCRIPT
 
@@ -80,9 +82,23 @@ def test_every_run_of_a_folder_is_listed_and_opens(tmp_path):
         while "ann" not in get("/run/first/")[2] and time.monotonic() < until:
             time.sleep(0.1)
         assert "ann" in get("/run/first/")[2]
+        assert '<a class="back" href="../../">All runs</a>' in get("/run/first/")[2]
         assert json.loads(get("/run/first/view")[2])["title"] == "first"
         assert get("/run/nowhere/")[0] == 404
         assert get("/run/first/else")[0] == 404
+
+
+def test_the_latest_run_comes_first_by_a_name_that_is_no_hash(tmp_path):
+    """Trial 1.8: what a demo or a training just left is the first entry."""
+    for age, name in ((5000, "older"), (100, "digits-noise-3f9a2c1b7d"), (90000, "zero")):
+        record(tmp_path / name, rounds=2)
+        os.utime(tmp_path / name / "rounds", (time.time() - age,) * 2)
+    page = list_page(tmp_path)
+    assert re.findall(r'href="run/([^/]*)/"><bdi>([^<]*)', page) == [
+        ("digits-noise-3f9a2c1b7d", "digits noise"), ("older", "older"), ("zero", "zero")
+    ]  # fmt: skip
+    assert re.findall(r"\d+ \w+ ago", page) == ["1 minute ago", "1 hour ago", "1 day ago"]
+    assert "live" not in page.partition("<tbody>")[2]
 
 
 def test_runs_are_compared_by_rank_and_verdict(tmp_path):

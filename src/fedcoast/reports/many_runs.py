@@ -1,6 +1,7 @@
 """All runs of a folder on one page, live and finished: each opens as its own page, and some can be compared."""
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -20,7 +21,8 @@ from fedcoast.reports.following import RunFollower
 from fedcoast.reports.live import Live
 from fedcoast.reports.markup import Cell
 from fedcoast.reports.page import live_page, plotly_js, style
-from fedcoast.reports.report_data import ReportData
+from fedcoast.reports.phrasing import several
+from fedcoast.reports.report_data import ReportData, title_of
 from fedcoast.storage.replay import round_numbers
 from fedcoast.storage.run_folder import is_run
 
@@ -98,7 +100,7 @@ def application(runs: OpenRuns, token: str | None = None, closing: Callable[[], 
             return StreamingResponse(live.news(closing), media_type="text/event-stream")
         if what == "plotly.js":
             return Response(plotly_js(), media_type="text/javascript")
-        text, policy = live_page(live.view)
+        text, policy = live_page(live.view, back="../../")
         return HTMLResponse(text, headers={"Content-Security-Policy": policy})
 
     @asynccontextmanager
@@ -115,23 +117,38 @@ def application(runs: OpenRuns, token: str | None = None, closing: Callable[[], 
 
 
 def list_page(folder: Path) -> str:
-    """Every run with its rounds and whether it still grows; a form chooses some to compare."""
+    """Every run with its rounds and whether it still grows, the latest first; a form chooses some to compare."""
+    ages = {name: _age(place) for name, place in find_runs(folder).items()}
     rows = []
-    for name, place in find_runs(folder).items():
-        numbers = round_numbers(place)
-        age = _age(place)
+    for name in sorted(ages, key=lambda name: math.inf if ages[name] is None else ages[name]):
+        place, age, shown = folder / name, ages[name], escape(printable(name))
         state = "live" if age is not None and age < LIVE else "finished"
-        link = f'<a href="run/{quote(name, safe="")}/"><bdi>{escape(printable(name))}</bdi></a>'
-        box = (
-            f'<input type="checkbox" name="run" value="{escape(name)}" aria-label="compare {escape(printable(name))}">'
-        )
-        rows.append([Cell(box), Cell(link, "", "client"), Cell(f"{len(numbers):,}"), Cell(state, "", "words")])
+        title = escape(printable(title_of(place)))
+        note = "" if title == shown else f"<small><bdi>{shown}</bdi></small>"
+        link = f'<a href="run/{quote(name, safe="")}/"><bdi>{title}</bdi></a>{note}'
+        box = f'<input type="checkbox" name="run" value="{escape(name)}" aria-label="compare {shown}">'
+        cells = [Cell(f"{len(round_numbers(place)):,}"), Cell(_ago(age)), Cell(state), Cell(box)]
+        rows.append([Cell(link, "", "client"), *cells])
     if not rows:
         body = markup.paragraph("No recorded run is here yet. Make one: fedcoast demo")
     else:
-        table = markup.table("runs", "The runs of this folder", ["compare", "run", "rounds", "state"], rows)
-        body = f'<form action="compare">{table}<p><button>Compare the chosen runs</button></p></form>'
-    return _page(f"Runs in {printable(folder.resolve().name)}", body)
+        heads = ["run", "rounds", "last round", "state", "compare"]
+        table = markup.table("runs", "All recorded runs, the latest first", heads, rows)
+        body = f'<form action="compare">{table}<p class="tools"><button>Compare the chosen runs</button></p></form>'
+    return _page("Runs", markup.paragraph(f"In <bdi>{escape(printable(folder.resolve()))}</bdi>", "note") + body)
+
+
+def _ago(age: float | None) -> str:
+    """
+    >>> _ago(None), _ago(20), _ago(150), _ago(7300), _ago(200000)
+    ('–', 'just now', '2 minutes ago', '2 hours ago', '2 days ago')
+    """
+    if age is None:
+        return "–"
+    for seconds, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if age >= seconds:
+            return f"{several(int(age // seconds), unit)} ago"
+    return "just now"
 
 
 def compare_page(reports: dict[str, ReportData]) -> str:

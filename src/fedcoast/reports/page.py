@@ -49,8 +49,11 @@ def _report(state: dict[str, Any], kind: str, footer: str) -> str:
     )
 
 
-def live_page(state: dict[str, Any]) -> tuple[str, str]:
-    """A page that shows a state and then keeps asking its server for the next, with the policy it is sent under."""
+def live_page(state: dict[str, Any], back: str = "") -> tuple[str, str]:
+    """A page that shows a state and then keeps asking its server for the next, with the policy it is sent under.
+
+    `back` is the address of the list of runs, where there is one.
+    """
     script = asset("report.js") + asset("live.js")
     policy = f"{_POLICY}; script-src 'self' {_hash(script)}; connect-src 'self'"
     status = state["status"]
@@ -58,7 +61,8 @@ def live_page(state: dict[str, Any]) -> tuple[str, str]:
         state,
         kind="live-page",
         policy=policy,
-        status=f'<p class="live" id="live" role="status" data-state="{status["state"]}">{escape(status["text"])}</p>',
+        status=(f'<a class="back" href="{back}">All runs</a>' if back else "")
+        + f'<p class="live" id="live" role="status" data-state="{status["state"]}">{escape(status["text"])}</p>',
         footer="This page follows a run of fedcoast while it trains.",
         scripts=f"<script>{script}</script>",
     )
