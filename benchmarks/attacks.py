@@ -50,7 +50,8 @@ HONEST = "honest"
 RIDERS = ("zero", "noise", "matched-noise", "echo", "mean-of-steps", "copy", "steering")
 RIVALS = ("coast", "cgsv", "shapfed", "shapley")
 SYBIL_GAIN = 0.10
-SAME = {"101a52884358": "a4d55a92b719"}  # code that gives the same: it differs for numbers beyond 1e100 alone
+# Other code with the same answers here: it differs where numbers are huge or clients many.
+SAME = {"343eb0eae15c": "a4d55a92b719"}
 DATASETS: dict[str, dict[str, Any]] = {
     "digits": {
         "model": "deep-mlp", "images": 100, "sizes": {"rounds": 30, "batch": 48, "learning_rate": 0.004}
