@@ -50,7 +50,6 @@ HONEST = "honest"
 RIDERS = ("zero", "noise", "matched-noise", "echo", "mean-of-steps", "copy", "steering")
 RIVALS = ("coast", "cgsv", "shapfed", "shapley")
 SYBIL_GAIN = 0.10
-SAME = {"101a52884358": "a4d55a92b719"}  # code that gives the same: it differs for numbers beyond 1e100 alone
 DATASETS: dict[str, dict[str, Any]] = {
     "digits": {
         "model": "deep-mlp", "images": 100, "sizes": {"rounds": 30, "batch": 48, "learning_rate": 0.004}
@@ -120,8 +119,7 @@ def rank(scores: Mapping[str, float], client: str) -> int:
 def made() -> str:
     """Changes with the default of CoAst and with the flag rules: what was measured with others is measured again."""
     text = json.dumps(METHODS["coast"].make().assessment().settings, sort_keys=True)
-    made_by = hashlib.sha256("".join([text, *map(_code, (rules, behaviour))]).encode()).hexdigest()[:12]
-    return SAME.get(made_by, made_by)
+    return hashlib.sha256("".join([text, *map(_code, (rules, behaviour))]).encode()).hexdigest()[:12]
 
 
 def _code(module: ModuleType) -> str:

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from fedcoast import Round
+from fedcoast.analysis import behaviour
 from fedcoast.analysis.behaviour import Behaviour
-from fedcoast.analysis.flags import KINDS, flags
+from fedcoast.analysis.flags import KINDS, flags, flags_of
 
 CLIENTS, ROUNDS, SIZE = "abcde", 12, 400
 LAYERS = ("first.weight", "middle.weight", "last.weight")
@@ -202,16 +203,47 @@ def test_a_model_that_grows_begins_anew():
     rng = np.random.default_rng(1)
     for size in (200, 300):
         start, end = ({"w": rng.standard_normal(size)} for _ in range(2))
-        behaviour = Behaviour()
-        behaviour.observe(Round(1, start=start, local={"a": start, "b": end}, end=end))
+        watched = Behaviour()
+        watched.observe(Round(1, start=start, local={"a": start, "b": end}, end=end))
         grown = {"w": rng.standard_normal(2 * size)}
-        behaviour.observe(Round(2, start=grown, local={"a": grown, "b": grown}, end=grown))
-        assert [len(rows) for rows in behaviour.by_client.values()] == [2, 2]
+        watched.observe(Round(2, start=grown, local={"a": grown, "b": grown}, end=grown))
+        assert [len(rows) for rows in watched.by_client.values()] == [2, 2]
+
+
+def drawn(number, clients, size=200):
+    rng = np.random.default_rng(number)
+    common, start = rng.standard_normal(size), {"w": np.zeros(size)}
+    local = {client: {"w": 0.01 * (common + rng.standard_normal(size))} for client in clients}
+    return Round(number, start=start, local=local, end={"w": np.mean([one["w"] for one in local.values()], axis=0)})
+
+
+def test_new_names_in_every_round_take_no_memory_and_hide_nobody(monkeypatch):
+    monkeypatch.setattr(behaviour, "MOST_KNOWN", 50)
+    monkeypatch.setattr(behaviour, "MOST_HELD", 20 * 200)
+    watched = Behaviour()
+    for number in range(1, 40):
+        fl_round = drawn(number, [*"abcd", *(f"{number}-{place}" for place in range(5))])
+        fl_round.local["rider"] = fl_round.start
+        watched.observe(fl_round)
+    assert len(watched.by_client) == 50
+    assert len(watched._updates) == len(watched._uploads) == 10
+    assert [len(watched.by_client[client]) for client in "abcd"] == [39] * 4
+    assert [(flag.client, flag.kind) for flag in flags_of(watched)] == [("rider", "idle")]
+
+
+def test_of_a_large_round_the_same_clients_are_looked_at_in_every_round(monkeypatch):
+    monkeypatch.setattr(behaviour, "MOST_CLIENTS", 20)
+    watched = Behaviour()
+    for number in range(1, 5):
+        watched.observe(drawn(number, range(100)))
+    assert len(watched.by_client) == 20
+    assert {len(rows) for rows in watched.by_client.values()} == {4}
+    assert set(watched.by_client) != set(range(20)), "no client knows beforehand whether it is looked at"
 
 
 def test_only_a_sample_of_a_large_layer_is_held():
     rng = np.random.default_rng(0)
     start, end = ({"big.weight": rng.standard_normal(100_000)} for _ in range(2))
-    behaviour = Behaviour()
-    behaviour.observe(Round(1, start=start, local={"a": start, "b": end}, end=end))
-    assert behaviour._steps[0].size <= 4096
+    watched = Behaviour()
+    watched.observe(Round(1, start=start, local={"a": start, "b": end}, end=end))
+    assert watched._steps[0].size <= 4096

@@ -1,9 +1,11 @@
 """What each client did in each round, in a few numbers. Flags are based on them.
 
 Only a sample of each update's entries is read, the same in every round. Of earlier rounds the samples of the last
-uploads and of the last four global steps are held, and of each client what was seen in its last 500 rounds.
+uploads and of the last four global steps are held, and of each client what was seen in its last 500 rounds. Of rounds
+with more than 400 clients, 400 are observed, always the same ones. Whoever has been away longest is forgotten first.
 """
 
+import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,6 +25,9 @@ Sample = NDArray[np.float64]
 
 MOST_OF_A_LAYER = 4096
 MOST_ROUNDS = 500  # of each client, the latest
+MOST_CLIENTS = 400  # of a round: each is compared with all others
+MOST_KNOWN = 5000  # clients, the latest
+MOST_HELD = 40_000_000  # numbers in the samples of last updates and uploads
 STEPS = 4
 LARGEST = 1e100  # of an entry; squares of larger ones overflow, and one client's would hide what the others do
 EQUAL = 0.9999  # cosine of two updates that are the same but for rounding
@@ -59,6 +64,7 @@ class Behaviour:
         self._updates: dict[Client, Sample] = {}
         self._uploads: dict[Client, Sample] = {}
         self._steps: list[Sample] = []
+        self._salt = b""
 
     def observe(self, fl_round: Round) -> None:
         """Observe a round. Rounds of ballots and tiny models are skipped: they show nothing."""
@@ -66,7 +72,9 @@ class Behaviour:
             return
         schema = fl_round.schema()
         start = _sample(schema, fl_round.read_start(schema))
-        uploads = _uploads(fl_round, schema)
+        if not self._salt:  # known to nobody who chose a name before the training began
+            self._salt = hashlib.sha256(start.tobytes()).digest()
+        uploads = _uploads(fl_round, schema, self._salt)
         if any(step.size != start.size for step in self._steps):  # the model has grown: nothing earlier compares
             self._updates, self._uploads, self._steps = {}, {}, []
         updates = {client: upload - start for client, upload in uploads.items()}
@@ -75,9 +83,23 @@ class Behaviour:
                 rows = self.by_client.setdefault(client, [])
                 rows.append(row)
                 del rows[:-MOST_ROUNDS]
-        self._updates.update(updates)
-        self._uploads.update(uploads)
+        self._keep(updates, uploads)
         self._steps = [*self._steps, _sample(schema, fl_round.read_end(schema)) - start][-STEPS:]
+
+    def _keep(self, updates: Mapping[Client, Sample], uploads: Mapping[Client, Sample]) -> None:
+        """Hold the newest samples, of the clients that were here last."""
+        for held, newest in ((self._updates, updates), (self._uploads, uploads)):
+            for client, sample in newest.items():
+                held.pop(client, None)  # to the end, where the newest are
+                held[client] = sample
+            size = next(iter(newest.values())).size if newest else 1
+            for client in list(held)[: -max(len(newest), MOST_HELD // (2 * max(1, size)), 1)]:
+                del held[client]
+        if len(self.by_client) > MOST_KNOWN:
+            recent = set(list(self._updates)[-MOST_KNOWN // 2 :])
+            away = [client for client in self.by_client if client not in recent]
+            for client in away[: len(self.by_client) - MOST_KNOWN]:
+                del self.by_client[client]
 
     def _rows(
         self,
@@ -98,16 +120,18 @@ class Behaviour:
             [_cosine(updates[c], self._updates[c]) if c in self._updates else np.nan for c in clients]
         )
         rows = {}
+        before: dict[bytes, list[Client]] = {}
+        for client in clients:
+            if client in self._uploads:
+                before.setdefault(_digest(self._uploads[client]), []).append(client)
         for place, client in enumerate(clients):
             moved, usual = lengths[place] > 0, voices.usual(lengths, place)
-            earlier = (other for other in clients if other != client)
+            earlier = (other for other in before.get(_digest(uploads[client]), ()) if other != client)
             rows[client] = Observed(
                 equals_start=bool(not moved and usual > 0),  # if nobody moves, not moving is no evidence
                 equals_own_last=bool(moved and _same(uploads[client], self._uploads.get(client))),
                 equals_other=tuple(clients[at] for at in np.flatnonzero(same == same[place]) if at != place),
-                equals_other_last=next(
-                    (o for o in earlier if moved and _same(uploads[client], self._uploads.get(o))), None
-                ),
+                equals_other_last=next(earlier, None) if moved else None,
                 replayed=_explained(updates[client], self._steps),
                 own_direction=float(directions[place]),
                 others_direction=voices.usual(directions, place),
@@ -163,10 +187,15 @@ def _cosines(products: Sample) -> Sample:
     return cosines
 
 
-def _uploads(fl_round: Round, schema: ModelSchema) -> dict[Client, Sample]:
+def _uploads(fl_round: Round, schema: ModelSchema, salt: bytes) -> dict[Client, Sample]:
     """The readable uploads; the assessor reports the others."""
     found = {}
-    for key in fl_round.local:
+    keys = list(fl_round.local)
+    if len(keys) > MOST_CLIENTS:
+        lots = {key: hashlib.sha256(salt + repr(key).encode("utf-8", "replace")).digest() for key in keys}
+        chosen = set(sorted(keys, key=lots.__getitem__)[:MOST_CLIENTS])
+        keys = [key for key in keys if key in chosen]
+    for key in keys:
         client = as_client(key)
         if client not in fl_round.quarantined:
             with suppress(Exception):  # a lazy mapping may fail in any way
@@ -203,6 +232,11 @@ def _stride(entry: Any) -> int:
 def _cosine(one: Sample, other: Sample) -> float:
     scale = float(np.linalg.norm(one) * np.linalg.norm(other))
     return float(one @ other) / scale if scale > 0 else 0.0
+
+
+def _digest(sample: Sample) -> bytes:
+    """The same for equal samples; both zeros are one."""
+    return hashlib.sha256((sample + 0.0).tobytes()).digest()
 
 
 def _same(one: Sample, other: Sample | None) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcoast.analysis.behaviour import Behaviour, Observed, series
+from fedcoast.analysis.behaviour import Behaviour, Observed, Sample, series
 from fedcoast.errors import Client
 from fedcoast.rounds import Round
 from fedcoast.rounds.clients import client_to_json
@@ -62,7 +62,22 @@ class Flag:
         return {**asdict(self), "client": client_to_json(self.client)}
 
 
-Others = Mapping[Client, list[Observed]]
+class Others:
+    """The clients that one is measured against: each by the median of its own numbers."""
+
+    def __init__(self, by_client: Mapping[Client, list[Observed]]) -> None:
+        self._by_client = by_client
+        self._medians: dict[str, tuple[dict[Client, int], Sample]] = {}
+
+    def medians(self, name: str, client: Client) -> Sample:
+        """The median of one number over the rounds, of every other client that has any."""
+        if name not in self._medians:
+            known = {c: median(values) for c, rows in self._by_client.items() if (values := series(rows, name))}
+            self._medians[name] = {c: at for at, c in enumerate(known)}, np.array(list(known.values()), np.float64)
+        places, of_all = self._medians[name]
+        return np.delete(of_all, places[client]) if client in places else of_all
+
+
 Rule = Callable[[Client, list[Observed], Others], Flag | None]
 
 
@@ -80,20 +95,19 @@ def flags_of(behaviour: Behaviour) -> list[Flag]:
     Flags that need no comparison come first; clients flagged so are left out of later comparisons.
     """
     by_client = behaviour.by_client
-    evident = _found(EVIDENT, by_client, by_client)
+    evident = _found(EVIDENT, by_client, Others(by_client))
     named = {flag.client for flag in evident}
     measure = {client: rows for client, rows in by_client.items() if client not in named}
-    found = [*evident, *_found(COMPARED, by_client, measure if len(measure) > 1 else by_client)]
+    found = [*evident, *_found(COMPARED, by_client, Others(measure if len(measure) > 1 else by_client))]
     place = {client: at for at, client in enumerate(by_client)}
     return sorted(found, key=lambda flag: (place[flag.client], KINDS.index(flag.kind)))
 
 
-def _found(rules: Iterable[Rule], by_client: Mapping[Client, list[Observed]], measure: Others) -> list[Flag]:
-    found = []
-    for client, rows in by_client.items():
-        others = {other: of for other, of in measure.items() if other != client}
-        found += [flag for rule in rules if (flag := rule(client, rows, others)) is not None]
-    return found
+def _found(rules: Iterable[Rule], by_client: Mapping[Client, list[Observed]], others: Others) -> list[Flag]:
+    rules = tuple(rules)
+    return [
+        flag for client, rows in by_client.items() for rule in rules if (flag := rule(client, rows, others)) is not None
+    ]
 
 
 def _idle(client: Client, observed: list[Observed], others: Others) -> Flag | None:
@@ -133,10 +147,12 @@ def _coincidence(client: Client, observed: list[Observed], kind: str, holds: lis
 
 def _steering(client: Client, observed: list[Observed], others: Others) -> Flag | None:
     own = series(observed, "own_direction")
-    theirs = [median(values) for rows in others.values() if (values := series(rows, "own_direction"))]
-    if len(own) < FEWEST_ROUNDS or not theirs:
+    if len(own) < FEWEST_ROUNDS or median(own) < SAME_DIRECTION:
         return None
-    usual = median(theirs)
+    theirs = others.medians("own_direction", client)
+    if not theirs.size:
+        return None
+    usual = float(np.median(theirs))
     if median(own) < max(SAME_DIRECTION, min(usual + ABOVE_OTHERS, 1 - (1 - usual) / STRAIGHTER)):
         return None
     text = f"The update repeats its own last direction (median cosine {median(own):.2f}; others {usual:.2f})."
@@ -201,11 +217,11 @@ def _poisoned_layer(client: Client, observed: list[Observed], others: Others) ->
 def _scale(client: Client, observed: list[Observed], others: Others) -> Flag | None:
     for name, kind, limit in (("length", "scale", OUT_OF_SCALE), ("weight", "claimed weight", CLAIMED)):
         ratios = series(observed, name)
-        theirs = [median(values) for rows in others.values() if (values := series(rows, name))]
-        if len(ratios) < min(FEWEST_ROUNDS, len(observed)) or not ratios or len(theirs) < 2:
+        theirs = others.medians(name, client)
+        if len(ratios) < min(FEWEST_ROUNDS, len(observed)) or not ratios or theirs.size < 2:
             continue
-        own, usual = median(ratios), median(theirs)
-        spread = median(abs(value - usual) for value in theirs)
+        own, usual = median(ratios), float(np.median(theirs))
+        spread = float(np.median(np.abs(theirs - usual)))
         if abs(own - usual) > max(np.log(limit), SPREADS * spread):
             text = (
                 f"The {'update' if name == 'length' else 'claimed weight'} is {np.exp(own - usual):.2g} times as large"

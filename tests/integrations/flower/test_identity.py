@@ -1,10 +1,13 @@
 """Who is who: from the best evidence to the weakest, aliases on purpose only, and never two in one."""
 
+import time
+
 import pytest
 from flwr.app import Context, RecordDict
 from flwr.serverapp.strategy import FedAvg
 
 from fedcoast import BadSetting, CoAst
+from fedcoast.errors import FedcoastError
 from fedcoast.integrations.flower import Identity, Observed, Peer, identity_mod
 from integrations.flower.handmade import (
     NODES_HAVE_NAMES,
@@ -181,6 +184,13 @@ def test_an_endless_identity_costs_only_whoever_claims_it(metadata):
     answer = watched(nodes)
     assert answer.rounds_scored["node-1"] == answer.rounds_scored["node-3"] == 2
     assert len("".join(map(str, answer.clients))) < 100
+
+
+def test_a_claim_of_many_megabytes_is_refused_at_once():
+    peer, before = Peer(1, metadata={"client-id": "\u200b" * 30_000_000}), time.process_time()
+    with pytest.raises(FedcoastError, match="at most 256 characters, this one 30,000,000"):
+        Identity()(peer)
+    assert time.process_time() - before < 1
 
 
 def test_a_resolver_whose_names_are_too_long_costs_only_that_client():

@@ -91,8 +91,11 @@ class Identity:
         if peer.public_key and self.authenticated:
             return f"key-{hashlib.sha256(peer.public_key).hexdigest()[:16]}"
         claimed = peer.metadata.get(self.claim)
-        if isinstance(claimed, str) and (tidy := tidy_name(claimed)):
-            return _checked(tidy, peer)
+        if isinstance(claimed, str):
+            if len(claimed) > 10 * LONGEST_NAME:  # to tidy up many megabytes takes a while
+                raise _too_long(claimed, peer)
+            if tidy := tidy_name(claimed):
+                return _checked(tidy, peer)
         if (number := _integer(claimed)) is not None:
             return f"client-{number}"
         if (number := _integer(peer.metadata.get(self.partition))) is not None:
@@ -177,12 +180,16 @@ def _integer(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+def _too_long(claimed: str, peer: Peer) -> BadClaim:
+    return BadClaim(
+        f"{_node(peer.node_id)} claims to be {claimed[:40]!r}…; a name has at most {LONGEST_NAME} characters,"
+        f" this one {len(claimed):,}"
+    )
+
+
 def _checked(claimed: str, peer: Peer) -> str:
     if len(claimed) > LONGEST_NAME:
-        raise BadClaim(
-            f"{_node(peer.node_id)} claims to be {claimed[:40]!r}…; a name has at most {LONGEST_NAME} characters,"
-            f" this one {len(claimed):,}"
-        )
+        raise _too_long(claimed, peer)
     if claimed in peer.registered:
         raise BadClaim(f"{_node(peer.node_id)} claims to be {claimed!r}, which is the registered name of another node")
     if any(claimed in group for group in look_alikes({claimed, *peer.registered})):
