@@ -1,7 +1,7 @@
 """What each client did in each round, in a few numbers. Flags are based on them.
 
 Only a sample of each update's entries is read, the same in every round. Of earlier rounds the samples of the last
-uploads and of the last four global steps are held, and of each client what was seen in its last 500 rounds. Of rounds
+uploads and of the last four global steps are samples, and of each client what was seen in its last 500 rounds. Of rounds
 with more than 400 clients, 400 are observed, always the same ones. Whoever has been away longest is forgotten first.
 """
 
@@ -88,13 +88,13 @@ class Behaviour:
 
     def _keep(self, updates: Mapping[Client, Sample], uploads: Mapping[Client, Sample]) -> None:
         """Hold the newest samples, of the clients that were here last."""
-        for held, newest in ((self._updates, updates), (self._uploads, uploads)):
+        for samples, newest in ((self._updates, updates), (self._uploads, uploads)):
             for client, sample in newest.items():
-                held.pop(client, None)  # to the end, where the newest are
-                held[client] = sample
+                samples.pop(client, None)  # to the end, where the newest are
+                samples[client] = sample
             size = next(iter(newest.values())).size if newest else 1
-            for client in list(held)[: -max(len(newest), MOST_HELD // (2 * max(1, size)), 1)]:
-                del held[client]
+            for client in list(samples)[: -max(len(newest), MOST_HELD // (2 * max(1, size)), 1)]:
+                del samples[client]
         if len(self.by_client) > MOST_KNOWN:
             recent = set(list(self._updates)[-MOST_KNOWN // 2 :])
             away = [client for client in self.by_client if client not in recent]

@@ -120,8 +120,8 @@ def list_page(folder: Path) -> str:
     """Every run with its rounds and whether it still grows, the latest first; a form chooses some to compare."""
     ages = {name: _age(place) for name, place in find_runs(folder).items()}
     rows = []
-    for name in sorted(ages, key=lambda name: math.inf if ages[name] is None else ages[name]):
-        place, age, shown = folder / name, ages[name], escape(printable(name))
+    for name, age in sorted(ages.items(), key=lambda item: math.inf if item[1] is None else item[1]):
+        place, shown = folder / name, escape(printable(name))
         state = "live" if age is not None and age < LIVE else "finished"
         title = escape(printable(title_of(place)))
         note = "" if title == shown else f"<small><bdi>{shown}</bdi></small>"
