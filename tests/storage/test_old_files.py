@@ -43,7 +43,8 @@ def test_an_old_run_needs_no_conversion_and_gives_the_same_answer(old):
 def test_old_answers_of_other_methods_are_made_again_from_the_run(old, name):
     recorded = answer(old, name)
     again = remade(recorded.method, recorded.settings)
-    assert show(again, list(replay(old / "old_run"))).scores == recorded.scores
+    scores = show(again, list(replay(old / "old_run"))).scores
+    assert scores == pytest.approx(recorded.scores, rel=1e-12)  # sums of floats differ in their last bits by processor
 
 
 def test_old_answers_are_read_under_the_options_of_today(old):

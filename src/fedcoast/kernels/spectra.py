@@ -15,7 +15,7 @@ from fedcoast.kernels.directions import Doubles
 def spectral_entropy(matrix: Doubles) -> float:
     """How evenly a matrix uses its directions: 1 all alike, 0 one alone.
 
-    >>> spectral_entropy(np.eye(3)), spectral_entropy(np.ones((3, 2))), spectral_entropy(np.zeros((2, 2)))
+    >>> round(spectral_entropy(np.eye(3)), 6), spectral_entropy(np.ones((3, 2))), spectral_entropy(np.zeros((2, 2)))
     (1.0, 0.0, 0.0)
     """
     largest = float(np.abs(matrix).max(initial=0))
