@@ -87,6 +87,8 @@ def take_live(chromium: Browser, run: Path, recorder: Recorder, rounds) -> None:
     page.locator("#live", has_text=f"round {ROUNDS}").wait_for()
     page.wait_for_timeout(2000)
     keep(page.screenshot(clip={"x": 0, "y": 0, "width": 1280, "height": 800}), "report-live.png")
+    phones = [opened(chromium, f"http://127.0.0.1:{PORT}/", color_scheme=of, **PHONE) for of in ("light", "dark")]
+    keep(side_by_side([phone.screenshot() for phone in phones]), "report-live-phone.png")
 
 
 def take_terminal(run: Path) -> None:
@@ -131,7 +133,11 @@ def side_by_side(pictures: list[bytes]) -> bytes:
 
 def keep(picture: bytes, name: str) -> None:
     """In as many colours as a page of text and lines needs."""
-    drawn = Image.open(io.BytesIO(picture)).convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    drawn = (
+        Image.open(io.BytesIO(picture))
+        .convert("RGB")
+        .quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    )
     drawn.save(IMAGES / name, optimize=True)
 
 

@@ -68,7 +68,9 @@ def shot(chromium: Browser, file: Path, size: tuple[int, int], scheme: str, medi
     shown = context.new_page()
     shown.goto(file.as_uri())
     if media == "print":
+        shown.wait_for_selector("#figure-ranking[data-drawn]")
         shown.emulate_media(media="print")
+        shown.evaluate("dispatchEvent(new Event('beforeprint'))")
     shown.wait_for_timeout(1800)
     picture = Image.open(io.BytesIO(shown.screenshot()))
     context.close()
@@ -84,7 +86,7 @@ def sheet(rows: list[list[Image.Image]], name: str, height: int) -> None:
         for across, one in enumerate(row):
             scaled = one.convert("RGB").resize((width, height), Image.LANCZOS)
             whole.paste(scaled, (across * (width + GAP), down * (height + GAP)))
-    whole.quantize(256, dither=Image.Dither.NONE).save(IMAGES / name, optimize=True)
+    whole.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(IMAGES / name, optimize=True)
     print(name, (IMAGES / name).stat().st_size)
 
 

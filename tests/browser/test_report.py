@@ -284,6 +284,11 @@ def test_it_prints_in_light_with_all_figures_within_the_paper(visit, report):
     page.emulate_media(media="print")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert not page.locator("nav").is_visible()
+    page.set_viewport_size({"width": 688, "height": 1017})  # a resize draws figures again, in light as well
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.wait_for_timeout(500)
+    ink = page.locator("#figure-ranking .ytick text").first.evaluate("e => getComputedStyle(e).fill")
+    assert sum(map(int, re.findall(r"\d+", ink)[:3])) < 200
     assert page.complaints == []
 
 

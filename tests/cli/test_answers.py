@@ -13,6 +13,7 @@ import pytest
 import fixture_a
 from fedcoast import Assessment, CoAst, Recorder, Round, __version__, replay
 from fedcoast.cli import main
+from federations import federation
 
 
 def fedcoast(*arguments, **environment):
@@ -149,6 +150,23 @@ def test_too_few_rounds_are_said_in_words(run):
     done = within("assess", run, "--horizon", "9")
     assert "A round is scored by the rounds after it. Waiting: 1, 2, 3, 4." in done.stdout
     assert done.stdout.startswith("Too early to say anything")
+
+
+def test_differences_in_checkpoints_are_told_and_read_on_request(tmp_path):
+    for fl_round in federation(rounds=12):
+        for kind in ("models", "differences"):
+            place = tmp_path / kind / f"round-{fl_round.number}"
+            (place / "clients").mkdir(parents=True)
+            np.savez(place / "start.npz", **fl_round.start)
+            np.savez(place / "end.npz", **fl_round.end)
+            for client, model in fl_round.local.items():
+                start = fl_round.start if kind == "differences" else dict.fromkeys(model, 0.0)
+                np.savez(place / "clients" / f"{client}.npz", **{name: model[name] - start[name] for name in model})
+    assert "import --uploads differences" in within("assess", tmp_path / "differences").stdout
+    assert "look like differences" not in within("assess", tmp_path / "models").stdout
+    within("import", tmp_path / "differences", tmp_path / "run", "--uploads", "differences")
+    read, expected = (within("assess", tmp_path / name).stdout for name in ("run", "models"))
+    assert read == expected
 
 
 def test_checkpoints_are_assessed_and_imported_alike(tmp_path):

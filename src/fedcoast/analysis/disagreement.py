@@ -51,8 +51,8 @@ class Signs:
         if self.differences:
             return [
                 "Most uploads are much nearer to zero than to the shared model: they look like differences or"
-                " gradients, and these scores mean nothing. Record models, or let the integration read differences"
-                " (uploads='differences')."
+                " gradients, and these scores mean nothing. Record models, or say that they are differences"
+                " (uploads='differences'; of checkpoints `fedcoast import --uploads differences`)."
             ]
         found = []
         if self.early is not None and self.late is not None and self.early < EARLY and self.late < LATE:

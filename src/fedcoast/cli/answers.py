@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from json import dumps, loads
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.text import Text
@@ -20,6 +20,7 @@ from fedcoast.cli.run_checks import FAILED, chain_holds
 from fedcoast.cli.screen import one_format, out, print_csv, progress
 from fedcoast.errors import BadSetting, Client
 from fedcoast.integrations.ray import assess_on_ray
+from fedcoast.integrations.round_capture import with_differences_added
 from fedcoast.methods.text import printable
 from fedcoast.reports.answer_table import answer_table
 from fedcoast.rounds.round import Policy
@@ -100,6 +101,9 @@ def import_(
     source: Run,
     folder: Annotated[Path, typer.Argument(show_default=False)],
     bad_uploads: BadUploads = "quarantine",
+    uploads: Annotated[
+        Literal["models", "differences"], typer.Option(help="What clients sent: trained models, or what they changed.")
+    ] = "models",
 ) -> None:
     """Turn SOURCE, a folder of checkpoints, into a recorded run in FOLDER.
 
@@ -108,7 +112,7 @@ def import_(
     count = 0
     with Recorder(folder, bad_uploads=bad_uploads) as recorder, progress(total=None) as bar:
         for fl_round in replay(source, after=recorder.last_round):
-            recorder.observe(fl_round)
+            recorder.observe(fl_round if uploads == "models" else with_differences_added(fl_round))
             count += 1
             bar(f"round {fl_round.number}, {len(fl_round.clients)} clients")
     typer.echo(f"{count} rounds recorded in {printable(folder)}")

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,15 @@ def _conform(name: str, value: object, expected: str | None) -> object:
     ):
         return array.astype(expected)
     return value
+
+
+def with_differences_added(fl_round: Round) -> Round:
+    """The same round where clients sent what they changed: each upload becomes start + difference when it is read."""
+
+    def load(key: Client) -> Model:
+        return add_difference(fl_round.start, fl_round.local[key])
+
+    return replace(fl_round, local=LazyModels({key: partial(load, key) for key in fl_round.local}))
 
 
 def add_difference(start: Mapping[str, object], difference: Model) -> dict[str, object]:

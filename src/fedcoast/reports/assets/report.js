@@ -90,8 +90,9 @@ const report = (() => {
     return figure;
   }
 
-  function draw(element, printing = false) {
-    const name = element.dataset.figure;
+  const paper = matchMedia("print");  // a redraw while printing stays light
+  function draw(element, beforePrint = false) {
+    const name = element.dataset.figure, printing = beforePrint || paper.matches;
     const width = printing ? 680 : element.clientWidth;
     const figure = fitted(drawn(name), width);
     const coloured = isDark() && !printing ? inked(figure, view.partners) : figure;
