@@ -20,7 +20,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 @app.command()
 def reproduce(
-    tables: Annotated[list[str], typer.Argument(help="Which: table1 … table6, beyond, tuning, holdout, or all.")],
+    tables: Annotated[list[str], typer.Argument(help="Which: table1 … table6, beyond, holdout, or all.")],
     preset: Annotated[
         Literal["smoke", "quick", "long", "paper"], typer.Option(help="How much training; smoke is digits, in seconds.")
     ] = "quick",
@@ -48,7 +48,7 @@ def reproduce(
 ) -> None:
     """Train the missing runs of the paper's tables, run all methods, and write our numbers beside the published ones.
 
-    TABLES are table1 … table6, beyond, tuning, holdout, or all. After an interruption the same command continues;
+    TABLES are table1 … table6, beyond, holdout, or all. After an interruption the same command continues;
     nothing that was trained or computed is done again.
     """
     for module, extra in (("torch", "lab"), ("sklearn", "lab"), ("matplotlib", "plots")):

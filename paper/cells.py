@@ -20,7 +20,6 @@ CONFIGURATIONS = {
 }
 MODES: dict[Aggregation, str] = {"pruned": "in-loop", "fedavg": "observer"}
 SMOKE = {"digits": ("digits", "mlp")}
-FASHION = {"fashion-mnist": ("fashion-mnist", "tiny-resnet")}
 SMOKE_SETTINGS = ("quantity", "noise")
 SMOKE_ROUNDS = 12  # the largest horizon, 10, leaves two rounds to score
 
@@ -96,4 +95,4 @@ def configuration_of(experiment: Experiment) -> str:
     '4'
     """
     pair = (experiment.dataset, experiment.model)
-    return next(name for names in (CONFIGURATIONS, SMOKE, FASHION) for name, known in names.items() if known == pair)
+    return next(name for names in (CONFIGURATIONS, SMOKE) for name, known in names.items() if known == pair)

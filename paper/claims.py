@@ -10,7 +10,7 @@ from statistics import fmean
 
 from paper.cell_results import CellResult
 from paper.cells import MODES
-from paper.default_selection import OBSERVER_FIRST, SHORTLIST
+from paper.default_selection import OBSERVER_FIRST, ROWS
 from paper.method_specs import READING_TITLES
 from paper.pages import markdown_line, over_cells, two
 from paper.paper_tables import ARM_TITLES, BASELINES
@@ -93,8 +93,8 @@ def claims(found: Mapping[str, Sequence[CellResult]]) -> str:
 
 
 def default_margins(cell_results: Sequence[CellResult]) -> str:
-    """How far our default is ahead of each other row of the shortlist, on the same rounds."""
-    ours, *others = SHORTLIST
+    """How far our default is ahead of each other row, on the same rounds."""
+    ours, *others = ROWS
     lines = [["our default less", *OBSERVER_FIRST.values()], ["---"] * (1 + len(OBSERVER_FIRST))]
     for row in others:
         claim = Claim("holdout", f"{ours}{MINUS}{row}", Side(f"{ours}, {{mode}}"), Side(f"{row}, {{mode}}"))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from paper.cells import MODES, Cell, Size, Table, configurations, experiment, first, settings
-from paper.default_selection import holdout, tuning
+from paper.default_selection import holdout
 from paper.method_specs import READING_TITLES, MethodSpec, coast, plain
 from paper.published import published
 
@@ -236,7 +236,6 @@ TABLES: dict[str, Callable[[Size, tuple[int, ...]], Table]] = {
     "table5": table5,
     "table6": table6,
     "beyond": beyond,
-    "tuning": tuning,
     "holdout": holdout,
 }
 

@@ -14,7 +14,7 @@ from fedcoast.storage.files import write_whole
 from paper.cell_results import CellResult, fill
 from paper.cells import Table
 from paper.claims import CLAIMS, claims, default_margins, faults
-from paper.default_selection import default_cells, grid, shortlist
+from paper.default_selection import default_cells, judgement
 from paper.health import write_health
 from paper.jobs import RUN, Job, Outcome, accuracy, recorded
 from paper.method_specs import MethodSpec
@@ -147,11 +147,9 @@ def write(tables: Sequence[Table], places: Places, command: Callable[[Table], st
         parts[table.name] = f"{describe_configurations(table, run_results)}\n\n{grids(cell_results)}".replace(
             "## ", "#### "
         )
-        if table.name in ("tuning", "holdout"):
-            parts[table.name] = f"{shortlist(cell_results)} {describe_configurations(table, run_results)}"
-            parts[f"{table.name} cells"] = default_cells(cell_results)
-            parts[f"{table.name} grid"] = grid(cell_results)
         if table.name == "holdout":
+            parts["holdout"] = f"{judgement(cell_results)} {describe_configurations(table, run_results)}"
+            parts["holdout cells"] = default_cells(cell_results)
             parts["holdout margins"] = default_margins(cell_results)
         if table.name == "table1":
             parts["headline"] = f"{headline(cell_results)} {describe_configurations(table, run_results)}"

@@ -48,7 +48,7 @@ def test_the_default_is_held_against_every_other_method_on_the_same_cells():
     text = default_margins([CellResult(cell, {0: low.get(cell.row, 0.9)}) for cell in cells])
     assert row_of(text, "| cgsv |") == ["cgsv", "0.50 ± 0.00", "0.00 ± 0.00"]
     assert row_of(text, "| norm |") == ["norm", "0.00 ± 0.00", "−0.10 ± 0.00"]
-    assert len(text.splitlines()) == 2 + 3 + len(RIVALS)
+    assert len(text.splitlines()) == 2 + 4 + len(RIVALS)  # head, readings and SV, rivals
 
 
 def test_the_published_differences_are_those_the_paper_states_where_it_is_right():
