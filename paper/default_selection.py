@@ -13,7 +13,7 @@ from fedcoast.simulation.experiment import Experiment
 from paper.cell_results import CellResult
 from paper.cells import MODES, Cell, Parity, Size, Table, configurations, experiment, settings
 from paper.method_specs import READING_TITLES, MethodSpec, coast, plain
-from paper.pages import grids, headline
+from paper.pages import grids, headline, markdown_line, over_cells
 
 OBSERVER_FIRST = dict(reversed(MODES.items()))
 SHAPLEY = ("SV (exact Shapley)", "shapley")  # costly, so only of federations that CoAst observes
@@ -23,6 +23,7 @@ RIVALS = tuple(
     for name, method in METHODS.items()
     if not {"utility", "gradient", "weights"} & set(method.needs) and name not in NO_RIVALS
 )
+WELL_KNOWN = (*READING_TITLES.values(), SHAPLEY[0], "cgsv", "fed-pca", "shapfed", "fedce-novelty")  # in the README
 ROWS = (*READING_TITLES.values(), SHAPLEY[0], *RIVALS)
 
 
@@ -59,6 +60,19 @@ def _cells(setting: str, column: str, typical: Experiment, parity: Parity | None
 def judgement(cell_results: Sequence[CellResult]) -> str:
     """Every row in short, those that observe first."""
     return headline(sorted(cell_results, key=lambda cell_result: cell_result.cell.row.endswith("in-loop")))
+
+
+def in_short(cell_results: Sequence[CellResult]) -> str:
+    """The default and the best known methods: one line each, the mean over the cells of each mode."""
+    lines = [markdown_line(["", *OBSERVER_FIRST.values()]), markdown_line(["---"] * (1 + len(OBSERVER_FIRST)))]
+    for row in WELL_KNOWN:
+        by_mode = [
+            [one for one in cell_results if one.cell.row == f"{row}, {mode}"] for mode in OBSERVER_FIRST.values()
+        ]
+        means = [([one.mean for one in cells if one.mean is not None], len(cells)) for cells in by_mode]
+        texts = [over_cells(values, wanted) if values else "not run" if wanted else "–" for values, wanted in means]
+        lines.append(markdown_line([row, *texts]))
+    return "\n".join(lines)
 
 
 def default_cells(cell_results: Sequence[CellResult]) -> str:

@@ -7,7 +7,7 @@ from paper.bank import read_all
 from paper.bank_page import RESULTS, is_tuning
 from paper.cell_results import CellResult
 from paper.cells import experiment
-from paper.default_selection import RIVALS, SHAPLEY, compared, default_cells, holdout, judgement
+from paper.default_selection import RIVALS, SHAPLEY, compared, default_cells, holdout, in_short, judgement
 
 SEEDS = tuple(range(6))
 
@@ -49,6 +49,9 @@ def test_the_page_shows_means_over_the_cells_that_were_run_and_the_default_in_ea
     assert next(line for line in page if line.startswith("| CoAst, our default, observer |")).count("0.75") == 5
     in_loop = ["in-loop" in line for line in page[2:-2]]
     assert in_loop == sorted(in_loop)  # those that observe come first
+    short = in_short(found).splitlines()
+    assert short[2] == "| CoAst, our default | 0.75 ± 0.00 (4 of 16) | not run |"
+    assert next(line for line in short if line.startswith("| SV")) == "| SV (exact Shapley) | not run | – |"
     lines = default_cells(found).splitlines()
     (line,) = [line for line in lines if line.startswith("| quantity, observer |")]
     assert line == "| quantity, observer | 0.75 (1) | not run | not run | not run | 0.75 (1 of 4) |"
