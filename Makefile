@@ -57,7 +57,7 @@ bench: install  ## speed, as ratios measured side by side
 	$(BIN)/python -m benchmarks
 
 reproduce: install  ## the paper's tables from the runs in runs/, training what is missing (days)
-	$(BIN)/python -m paper all --images docs/images/tables --page README.md --page docs/replication.md
+	$(BIN)/python -m paper all --images docs/images/tables --page README.md --page docs/replication.md --page docs/default.md
 
 reproduce-smoke: install  ## every table's code on little federations of digits (minutes)
 	rm -rf results/smoke
