@@ -88,7 +88,7 @@ def main() -> None:
     lines += [
         "",
         "Pairs whose order the method cannot tell (`Assessment.unordered`) are never claimed: two clients at the same",
-        "place on the line of clients, and all pairs where neither end of the line clearly leads. What happens to",
+        "place on the line of clients, and all pairs where neither end of the line is clearly better. What happens to",
         "clients that are equal in truth, docs/verdicts.md says.",
     ]
     Path(RESULTS / "claims.md").write_text("\n".join(lines) + "\n", encoding="utf-8")

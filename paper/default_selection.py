@@ -57,7 +57,7 @@ def _cells(setting: str, column: str, typical: Experiment, parity: Parity | None
             yield Cell(setting, f"{row}, {mode}", column, trained, spec, parity=parity)
 
 
-def judgement(cell_results: Sequence[CellResult]) -> str:
+def holdout_summary(cell_results: Sequence[CellResult]) -> str:
     """Every row in short, those that observe first."""
     return headline(sorted(cell_results, key=lambda cell_result: cell_result.cell.row.endswith("in-loop")))
 

@@ -14,7 +14,7 @@ from fedcoast.storage.files import write_whole
 from paper.cell_results import CellResult, fill
 from paper.cells import Table
 from paper.claims import CLAIMS, claims, default_margins, faults
-from paper.default_selection import default_cells, in_short, judgement
+from paper.default_selection import default_cells, holdout_summary, in_short
 from paper.health import write_health
 from paper.jobs import RUN, Job, Outcome, accuracy, recorded
 from paper.method_specs import MethodSpec
@@ -148,7 +148,7 @@ def write(tables: Sequence[Table], places: Places, command: Callable[[Table], st
             "## ", "#### "
         )
         if table.name == "holdout":
-            parts["holdout"] = f"{judgement(cell_results)} {describe_configurations(table, run_results)}"
+            parts["holdout"] = f"{holdout_summary(cell_results)} {describe_configurations(table, run_results)}"
             parts["holdout in short"] = in_short(cell_results)
             parts["holdout cells"] = default_cells(cell_results)
             parts["holdout margins"] = default_margins(cell_results)

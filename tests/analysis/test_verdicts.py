@@ -233,4 +233,4 @@ def test_pairs_without_an_order_are_named():
     assert any("cannot tell the order" in line and "ann and bob" in line for line in blind_spots(some, None))
     pairs = tuple(combinations(scores, 2))
     nobody = Assessment("mine", scores, credits, unordered=pairs, zero_is_idle=True)
-    assert any("neither end clearly leads" in line for line in blind_spots(nobody, None))
+    assert any("neither end is clearly better" in line for line in blind_spots(nobody, None))

@@ -7,7 +7,7 @@ from paper.bank import read_all
 from paper.bank_page import RESULTS, is_tuning
 from paper.cell_results import CellResult
 from paper.cells import experiment
-from paper.default_selection import RIVALS, SHAPLEY, compared, default_cells, holdout, in_short, judgement
+from paper.default_selection import RIVALS, SHAPLEY, compared, default_cells, holdout, holdout_summary, in_short
 
 SEEDS = tuple(range(6))
 
@@ -45,7 +45,7 @@ def test_the_page_shows_means_over_the_cells_that_were_run_and_the_default_in_ea
         CellResult(cell, {1: values[cell.row]} if cell.row in values and cell.column == "1" else {})
         for cell in table.cells
     ]
-    page = judgement(found).splitlines()
+    page = holdout_summary(found).splitlines()
     assert next(line for line in page if line.startswith("| CoAst, our default, observer |")).count("0.75") == 5
     in_loop = ["in-loop" in line for line in page[2:-2]]
     assert in_loop == sorted(in_loop)  # those that observe come first

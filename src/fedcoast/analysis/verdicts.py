@@ -119,7 +119,7 @@ def _unordered_sentence(assessment: Assessment) -> str:
     clients = {client for pair in pairs for client in pair}
     if len(clients) > 2 and len(pairs) == len(clients) * (len(clients) - 1) // 2:
         return (
-            "The clients differ in the direction of their updates, and neither end clearly leads:"
+            "The clients differ in the direction of their updates, and neither end is clearly better:"
             " their order is not claimed, however far apart their scores are."
         )
     named = ", ".join(f"{printable(one)} and {printable(other)}" for one, other in pairs[:MOST_PAIRS])

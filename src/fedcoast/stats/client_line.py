@@ -6,17 +6,21 @@
     R         S − q qᵀ: what is left. Neighbours on a line agree more than q says, its two ends less
     x         the leading eigenvector of R, centred: the client's place on the line
     misfit    Σ R² / Σ S²: how much of the agreement the line explains, as far as two halves of the rounds show it alike
+    f         how well each client agrees with the others' next rounds: the mean over j of A[i, j]
+    f − p     its lead: the same, less how well it agrees with the others' last rounds, the mean over j of A[j, i]
 
 Agreement alone ranks clients that differ in how clearly they show one direction. Where they differ in the direction
-itself (sharp and blurred images), it favours whoever is in the middle. The line tells them apart, and whichever end
-agrees more with the others' next rounds than with their last ones is the better end.
+itself (sharp and blurred images), it favours whoever is in the middle. The line tells them apart.
+
+The better end of the line is the one that agrees more, where f changes clearly along the line (noise, wrong labels).
+Where it does not (blurred and masked images), the better end is the one that leads.
 
 The line does not order everyone. Two clients at about the same place on it may be in either order, and where neither
 end clearly leads, nobody's order is known: `ClientLine.unordered`.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +32,8 @@ LARGEST_FACTOR = 8.0  # and its inverse the smallest: an odd client alone must n
 STEPS = 200  # of the fit of q, which converges geometrically
 CLEAR_LINE = 0.02  # misfit from which the order of the clients rests on the line
 SAME_PLACE = 0.2  # standard deviations along the line
-CLEAR_END = 0.15  # correlation of places with the net agreement, below which neither end clearly leads
+CLEAR_CHANGE = 0.1  # of agreement along the line, in shares of its mean for each standard deviation: it decides the end
+CLEAR_LEAD = 0.02  # the same of the lead, below which neither end is clearly better
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ class ClientLine:
 
     place      of each client, towards the better end, with a standard deviation of 1; NaN for idle clients
     misfit     how much of the agreement the line explains; not above 0 where there is no line
-    clear_end  whether one end clearly leads, in both halves of the rounds alike
+    clear_end  whether one end is clearly better, in both halves of the rounds alike
     """
 
     place: Floats
@@ -71,7 +76,7 @@ class ClientLine:
 
     @property
     def unordered(self) -> NDArray[np.bool]:
-        """The pairs whose order is not known: at the same place on a clear line, or all if neither end leads."""
+        """The pairs whose order is not known: at the same place on a clear line, or all if neither end is better."""
         on_line = ~np.isnan(self.place)
         pairs = on_line[:, np.newaxis] & on_line & ~np.eye(len(on_line), dtype=bool)
         if self.misfit < CLEAR_LINE:
@@ -83,7 +88,7 @@ class ClientLine:
         return same
 
 
-def client_line(halves: Sequence[AgreementSums], past_weight: float) -> ClientLine:
+def client_line(halves: Sequence[AgreementSums]) -> ClientLine:
     """Find the line of the clients and its better end.
 
     `halves` are the sums of every other round and of the rest: only a misfit that shows in both halves alike counts,
@@ -96,23 +101,22 @@ def client_line(halves: Sequence[AgreementSums], past_weight: float) -> ClientLi
     halves = [AgreementSums(half.weighted[among], half.weights[among]) for half in halves]
     total = halves[0] + halves[1]
     found, misfit = _line(halves, total)
-    net, *net_halves = (_net_agreement(part.mean, past_weight) for part in (total, *halves))
-    place[active] = np.sign(found @ net) * found
-    leads = [_correlation(place[active], part) for part in net_halves]
-    clear = _correlation(place[active], net) >= CLEAR_END and min(leads) > 0
-    return ClientLine(place, misfit, clear)
+    quality = _row_means if abs(_change(_row_means, total, found)) > CLEAR_CHANGE else _lead
+    change, *changes = (_change(quality, part, found) for part in (total, *halves))
+    place[active] = np.sign(change) * found
+    return ClientLine(place, misfit, abs(change) >= CLEAR_LEAD and min(one * change for one in changes) > 0)
 
 
-def _net_agreement(agreement: Floats, past_weight: float) -> Floats:
-    """How well each client agrees with the others' next rounds, less its share of their last ones."""
-    net: Floats = _row_means(agreement) - past_weight * _row_means(agreement.T)
-    return net
+def _change(quality: Callable[[Floats], Floats], sums: AgreementSums, place: Floats) -> float:
+    """How much a quality of the clients changes along the line, in shares of the mean agreement."""
+    agreement = abs(float(_row_means(sums.mean).sum()))
+    return float(place @ quality(sums.mean)) / agreement if agreement else 0.0
 
 
-def _correlation(place: Floats, values: Floats) -> float:
-    """Of two rows of numbers; 0 where either is constant. Places have a mean of 0."""
-    spread = float(np.linalg.norm(place) * np.linalg.norm(values - values.mean())) if len(values) else 0.0
-    return float(place @ values) / spread if spread > 0 else 0.0
+def _lead(agreement: Floats) -> Floats:
+    """How much better each client agrees with the others' next rounds than with their last ones."""
+    lead: Floats = _row_means(agreement) - _row_means(agreement.T)
+    return lead
 
 
 def _line(halves: Sequence[AgreementSums], total: AgreementSums) -> tuple[Floats, float]:

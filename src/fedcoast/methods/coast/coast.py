@@ -4,7 +4,7 @@
 
 By default ballots are compared with the ballots of the *other* clients in the next round, less a share of their
 agreement with those of the round before: clients that merely repeat the recent direction are discounted. Where clients
-differ in one direction, the end that leads is favoured. `pair_credits` and `stats.client_line` have the formulas.
+lie along a line, its better end is favoured. `pair_credits` and `stats.client_line` have the formulas.
 
 The paper compares with the global model instead (`reference="movement"`):
 

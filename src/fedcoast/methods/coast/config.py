@@ -59,7 +59,7 @@ class CoAstConfig(AssessorConfig):
     )
     line_weight: float = option(
         7.0,
-        "How strongly the leading end is favoured where clients differ in one direction; 0: not at all.",
+        "How strongly the better end is favoured where clients lie along a line; 0: not at all.",
         'Credits are multiplied by a factor for each client, with reference "others" only.',
     )
     signal: Signal = option(
@@ -188,7 +188,7 @@ def _check_numbers(config: CoAstConfig) -> None:
         )
     if not is_number(config.line_weight) or not 0 <= config.line_weight <= 100:
         raise BadSetting(
-            "line_weight must lie in [0, 100], how strongly the leading end of a line of clients is favoured;"
+            "line_weight must lie in [0, 100], how strongly the better end of a line of clients is favoured;"
             f" got {config.line_weight!r}"
         )
     if not is_number(config.ulp_tolerance) or config.ulp_tolerance < 0:

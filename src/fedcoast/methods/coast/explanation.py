@@ -32,8 +32,8 @@ def explanation(reference: str, horizon: int, past_weight: float) -> tuple[str, 
     )
     weighed = " Rounds count by how much the clients still learn in common." if by_others else ""
     line = (
-        " Where the clients differ in one direction, from sharp to blurred data for instance, the end that leads is"
-        " favoured."
+        " Where the clients lie along a line, from sharp to blurred data for instance, its better end is favoured:"
+        " the end that agrees clearly more with the others’ next changes, or else the end whose changes come first."
         if by_others
         else ""
     )

@@ -218,7 +218,7 @@ class PairCredits:
         clients = in_order(self.clients)  # the same numbers whatever order the clients came in
         order = np.ix_(*[[self.clients.index(client) for client in clients]] * 2)
         halves = [AgreementSums(half.weighted[order], half.weights[order]) for half in sums]
-        return clients, client_line(halves, self.past_weight)
+        return clients, client_line(halves)
 
     def _with_sums(self, table: PairTable) -> "PairCredits":
         weight, new = table.weight, [c for c in (*table.rows, *table.columns) if c not in self.clients]
