@@ -21,12 +21,12 @@ ROOT = Path(__file__).parent.parent
 
 # Names that nothing in the code has any more, by the room that they came from. Underscores at the ends do not count.
 NAMES = """
-CoAst: Examiner Examination Held Keeper Keeping trace followed _against _worth drift
+CoAst: Examiner Examination Held Keeper Keeping trace followed _against _worth drift go_on_with
 rounds, storage: Sheaf Spill Layout Entry Kept Answering FACTS ABOUT _blaming Lent
-kernels, stats: Hands Seating Intake tallies evening
+kernels, stats: Hands Seating seat seats seated Intake tally tallies evening evenly resting silence voices legs unheard
 Assessment: evened strangers uneven
 flower: Witness Seen Roll call_roll Roster Tap introduce acting
-simulation: Crew Bench _sit_down arrive Ground holdings beliefs planted go_on circumstances sheet
+simulation: Crew Bench _sit_down arrive Ground holdings beliefs planted go_on circumstances sheet shelf Judge
 paper: Question Answer Finding Slot Board choice judgement
 reports: Account Standing survey conclude certainty gate canvas wording seal Follower
 audit: papers Walk

@@ -1,4 +1,4 @@
-"""The quick intake is the readable ballot, bit for bit: with machine code and without, on any number of threads."""
+"""The fast encoder gives the readable ballot, bit for bit: with machine code and without, on any number of threads."""
 
 import importlib.util
 import logging
@@ -197,7 +197,7 @@ def _nothing_ready(monkeypatch):
 
 
 @pytest.mark.usefixtures("_nothing_ready")
-def test_without_numba_numpy_does_the_work(monkeypatch):
+def test_without_numba_numpy_takes_over(monkeypatch):
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "numba" else found(name))
     assert compiling.kernels("float32", wait=True) is None
@@ -206,14 +206,14 @@ def test_without_numba_numpy_does_the_work(monkeypatch):
 
 
 @pytest.mark.usefixtures("_nothing_ready")
-def test_a_compiler_that_fails_is_told_of_and_numpy_does_the_work(monkeypatch, caplog):
+def test_a_failing_compiler_is_reported_and_numpy_takes_over(monkeypatch, caplog):
     def fail(name, *_):
         raise OSError(f"no {name} today")
 
     monkeypatch.setattr(importlib, "import_module", fail)
     with caplog.at_level(logging.WARNING, logger="fedcoast"):
         assert compiling.kernels("float64", wait=True) is None
-    assert "NumPy does their work (OSError: no fedcoast.kernels.compiled today)" in caplog.text
+    assert "kernels unavailable; falling back to NumPy (OSError: no fedcoast.kernels.compiled today)" in caplog.text
     start, local = [np.zeros(3)], [np.array([1.0, 0, -2])]
     assert cast(start, local, 0.4, True, ThreadPool())[0] == [[0, 0, -1]]
 

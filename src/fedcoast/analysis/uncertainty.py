@@ -148,7 +148,7 @@ def uncertainty(
     by: By = "total",
     margin: float = METHOD_MARGIN,
 ) -> Uncertainty:
-    """How sure an assessment is, from its credits per round (see `formulas.bootstrap`).
+    """How sure an assessment is, from its credits per round (see `stats.bootstrap`).
 
     Neighbouring rounds are drawn together, at least so many that those further apart share no movement of the model
     (CoAst's default: five); the same seed gives the same answer.
@@ -172,7 +172,7 @@ def uncertainty(
     adjusts = assessment.has_absences and not note
     of_level = of_total * per_round
     if adjusts:
-        of_level = bootstrap.deviations(table, reach, draws, seed, evenly=True)
+        of_level = bootstrap.deviations(table, reach, draws, seed, adjusted=True)
     adjusted, half = assessment.adjusted_mean, bootstrap.half_widths(of_total, level)
     levels = np.nan_to_num([adjusted[client] for client in ranking])
     values = {"total": scores, "mean": scores * per_round, "adjusted-mean": levels}[by]

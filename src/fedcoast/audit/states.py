@@ -45,7 +45,7 @@ def _wherever_held(state: Any, arrays: dict[str, Any]) -> Any:
     facts, pending = state["facts"], []
     for place, one in enumerate(facts["pending"]):
         if one["sheaf"] is None:
-            arrays_of = [_summed(arrays.pop(f"{place}.claim.{seat}")) for seat in range(len(one["clients"]))]
+            arrays_of = [_summed(arrays.pop(f"{place}.claim.{index}")) for index in range(len(one["clients"]))]
             arrays_of += [_summed(arrays.pop(f"{place}.idle"))] if one["idle"] else []
             arrays_of += [_summed(arrays.pop(f"{place}.trace.{layer}")) for layer in range(one["trace"])]
         else:

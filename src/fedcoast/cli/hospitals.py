@@ -44,9 +44,9 @@ def hospital_demo(dataset: str, seed: int, file: Path) -> None:
     quality = "test accuracy" if table.task == "classification" else "concordance"
     out().print(f"On patients nobody trained on, the shared model has a {quality} of {metrics[quality]:.3f}.")
     err().print(f"Retraining all {2 ** len(table.sites)} coalitions to measure what each site is worth …")
-    for judge, worth in retraining_shapley(table, experiment).items():
+    for average, worth in retraining_shapley(table, experiment).items():
         order = ", ".join(f"{site} {value:+.3f}" for site, value in sorted(worth.items(), key=lambda item: -item[1]))
-        whom = "each patient counts alike" if judge == "pooled" else "each site counts alike"
+        whom = "each patient counts alike" if average == "pooled" else "each site counts alike"
         out().print(f"Retraining, where {whom}: {order}", soft_wrap=True)
     write(data, file)
     out().print(

@@ -30,7 +30,7 @@ class BallotEncoder:
 
     def cast(self, start: Sequence[Floats], local: Sequence[Floats], threads: ThreadPool = ALONE) -> Planes:
         """The votes on local − start; the layers of both are float32 or float64, and of the same type."""
-        planes = self.plane_layout.silence()
+        planes = self.plane_layout.empty_planes()
         layers = [
             _Layer(flat(after), flat(before), voters, into)
             for before, after, voters, into in zip(
@@ -51,12 +51,12 @@ class BallotEncoder:
         shared = code is not None and threads.threads > 1
         together = [layer for layer in layers if shared and layer.size >= max(SHARED, fair)]
         for place, layer in enumerate(together):
-            layer.scratch = self._lend((place, "shared"), dtype, layer.size)
-        dealt = _deal(layers[len(together) :], threads.threads)
-        for hand, job in enumerate(dealt):
+            layer.scratch = self._scratch_for((place, "shared"), dtype, layer.size)
+        jobs = _assigned(layers[len(together) :], threads.threads)
+        for thread, job in enumerate(jobs):
             for layer in job:
-                layer.scratch = self._lend(hand, dtype, job[0].size)
-        missed = sum(threads.map(lambda job: sum(layer.cast(code) for layer in job), dealt))
+                layer.scratch = self._scratch_for(thread, dtype, job[0].size)
+        missed = sum(threads.map(lambda job: sum(layer.cast(code) for layer in job), jobs))
         if together:
             threads.map(lambda layer: layer.bracket(code), together)
             parts = threads.threads
@@ -69,22 +69,22 @@ class BallotEncoder:
             missed += sum(threads.map(lambda layer: layer.settle(code), together))
         return missed
 
-    def _lend(self, owner: object, dtype: "np.dtype[Any]", size: int) -> "_Scratch":
-        scratch = self._scratch.get((owner, dtype))
+    def _scratch_for(self, user: object, dtype: "np.dtype[Any]", size: int) -> "_Scratch":
+        scratch = self._scratch.get((user, dtype))
         if scratch is None or scratch.size < size:
-            scratch = self._scratch[owner, dtype] = _Scratch(size, dtype)
+            scratch = self._scratch[user, dtype] = _Scratch(size, dtype)
         return scratch
 
 
-def _deal(layers: "list[_Layer]", threads: int) -> "list[list[_Layer]]":
+def _assigned(layers: "list[_Layer]", threads: int) -> "list[list[_Layer]]":
     """Assign layers to threads, the largest first, each to the thread with the least work."""
-    dealt: list[list[_Layer]] = [[] for _ in range(threads)]
+    jobs: list[list[_Layer]] = [[] for _ in range(threads)]
     loads = [0] * threads
     for layer in layers:
-        hand = loads.index(min(loads))
-        dealt[hand].append(layer)
-        loads[hand] += layer.size
-    return dealt
+        thread = loads.index(min(loads))
+        jobs[thread].append(layer)
+        loads[thread] += layer.size
+    return jobs
 
 
 class _Scratch:

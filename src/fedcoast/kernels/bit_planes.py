@@ -42,7 +42,7 @@ class PlaneLayout:
     def words(self) -> int:
         return self.bounds[-1]
 
-    def silence(self) -> Planes:
+    def empty_planes(self) -> Planes:
         """Planes in which nobody says anything."""
         return np.zeros((2, self.words), np.uint64)
 
@@ -121,7 +121,7 @@ def signs_of(values: Sequence[Floats], plane_layout: PlaneLayout, shift: Sequenc
     The sum of two floats is zero only when it is exactly so, and otherwise has the sign of the exact sum: comparing
     with −shift tells the same without adding.
     """
-    planes = plane_layout.silence()
+    planes = plane_layout.empty_planes()
     for place, (value, (up, down)) in enumerate(zip(values, plane_layout.layers(planes), strict=True)):
         row, zero = value.reshape(-1), value.dtype.type(0 if shift is None else -shift[place])
         for at in range(0, row.size, PIECE):

@@ -1,4 +1,5 @@
-"""The ballot of one tensor in about one pass over start and upload: machine code for `intake`, made by numba.
+"""The ballot of one tensor in about one pass over start and upload: machine code for
+`kernels.ballot_encoder`, made by numba.
 
 A sample brackets the smallest |δ| that votes: below < |δ| ≤ high. One pass writes the bits of everything above `below`
 and marks what lies inside the bracket; those few are settled exactly, ties to the lower flat index. When the bracket

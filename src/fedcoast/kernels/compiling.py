@@ -1,4 +1,4 @@
-"""The compiled kernels, when they are there: got ready in the background, so that nobody waits for a compiler.
+"""The compiled kernels: numba compiles them in the background, so that nobody waits for a compiler.
 
 Until then, and where numba is not installed, NumPy does the same work to the same bits.
 """
@@ -20,7 +20,7 @@ _leaving = threading.Event()
 
 
 def kernels(kind: str, wait: bool = False) -> ModuleType | None:
-    """`formulas.compiled`, ready for "float32" or "float64"; None, and soon ready, if it is not."""
+    """The module `kernels.compiled` if it is ready for "float32" or "float64"; else None, and compiling starts."""
     if kind in _ready:
         return _ready[kind]
     with _starting:
@@ -42,14 +42,12 @@ def _prepare(kind: str) -> None:
                 return
         _ready[kind] = module
     except Exception as error:
-        _log.warning(
-            "the compiled kernels are not to be had, NumPy does their work (%s: %s)", type(error).__name__, error
-        )
+        _log.warning("numba kernels unavailable; falling back to NumPy (%s: %s)", type(error).__name__, error)
 
 
 @atexit.register
 def _leave() -> None:
-    """No thread may be inside the compiler when the interpreter is taken down: wait for the kernel at hand."""
+    """No thread may be inside the compiler when the interpreter ends: wait for the kernel that is being compiled."""
     _leaving.set()
     for thread in _threads.values():
         thread.join()

@@ -74,7 +74,7 @@ def movement_planes(
     A unit in the last place grows with the number: what moves by more than those of the largest number of the layer
     has moved, and only the few that move by less need units of their own.
     """
-    planes = plane_layout.silence()
+    planes = plane_layout.empty_planes()
     largest = np.max([extent(model) for model in models] if extents is None else extents, axis=0)
     large = sum(plane_layout.sizes) >= WORTHWHILE
     pieces = [

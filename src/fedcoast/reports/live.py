@@ -32,7 +32,7 @@ from fedcoast.storage.files import read_plain
 PORT = 8471
 LEAST_TOKEN = 16
 _log = logging.getLogger(__name__)
-_POLL, _POLL_IN_TROUBLE, _PATIENCE, _HEARTBEAT = 0.2, 1.0, 1.0, 10.0
+_POLL, _POLL_IN_TROUBLE, _LONGEST_READ, _HEARTBEAT = 0.2, 1.0, 1.0, 10.0
 
 
 class Live:
@@ -50,7 +50,7 @@ class Live:
         """Follow the run for ever; reading and drawing happen beside the loop that answers."""
         while True:
             try:
-                if await asyncio.to_thread(self.follower.catch_up, _PATIENCE):
+                if await asyncio.to_thread(self.follower.catch_up, _LONGEST_READ):
                     await asyncio.to_thread(self._render)
                     changed, self._changed = self._changed, asyncio.Event()
                     changed.set()

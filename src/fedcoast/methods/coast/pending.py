@@ -15,7 +15,7 @@ import numpy as np
 from fedcoast.errors import BadFile, BadSetting, Client
 from fedcoast.kernels.bit_planes import PlaneLayout, Planes, Row
 from fedcoast.kernels.movement import extent
-from fedcoast.kernels.vote_counts import Tally
+from fedcoast.kernels.vote_counts import VoteCounts
 from fedcoast.rounds.arrays import Array, copied
 from fedcoast.rounds.clients import client_from_json, client_to_json
 from fedcoast.storage.limits import bytes_in
@@ -46,7 +46,7 @@ class PendingRound:
     answered: int = 0
 
     @property
-    def votes(self) -> Tally:
+    def votes(self) -> VoteCounts:
         (votes,) = self.reference
         return votes
 
@@ -171,8 +171,8 @@ class PendingStore:
                 one.spill_file.sync()
                 facts["sheaf"] = one.spill_file.facts()
                 continue
-            for seat, signal in enumerate(one.signals.values()):
-                arrays[f"{place}.claim.{seat}"] = signal
+            for index, signal in enumerate(one.signals.values()):
+                arrays[f"{place}.claim.{index}"] = signal
             if one.idle is not None:
                 arrays[f"{place}.idle"] = one.idle
             for layer, array in enumerate(one.reference):
@@ -185,7 +185,7 @@ class PendingStore:
             self._spill_dir.saved([one.spill_file.name for one in rounds if one.spill_file is not None])
 
     def restored(self, facts: dict[str, Any], arrays: dict[str, Array]) -> list[PendingRound]:
-        """The rounds of a state, their files checked; `go_on_with` is for when all else was read too."""
+        """The rounds of a state, their files checked. Call `resume_with` once the whole state has been read."""
         if "pending" in facts and facts.get("form") != FORM:
             raise BadFile(
                 "this state of CoAst is of an earlier fedcoast, which held a byte for every entry; show the rounds"
@@ -203,7 +203,7 @@ class PendingStore:
             if one["sheaf"] is not None:
                 pending_round = _mapped(one["number"], plane_layout, clients, one["idle"], next(rest))
             else:
-                signals = {client: arrays[f"{place}.claim.{seat}"] for seat, client in enumerate(clients)}
+                signals = {client: arrays[f"{place}.claim.{index}"] for index, client in enumerate(clients)}
                 idle = arrays[f"{place}.idle"] if one["idle"] else None
                 reference = [arrays[f"{place}.trace.{layer}"] for layer in range(one["trace"])]
                 pending_round = PendingRound(one["number"], plane_layout, signals, idle, reference)
@@ -216,10 +216,10 @@ class PendingStore:
             rounds.append(pending_round)
         return rounds
 
-    def go_on_with(self, rounds: Sequence[PendingRound]) -> None:
+    def resume_with(self, rounds: Sequence[PendingRound]) -> None:
         """Continue with these restored rounds alone."""
         if self._spill_dir is not None:
-            self._spill_dir.go_on_with([one.spill_file for one in rounds if one.spill_file is not None])
+            self._spill_dir.resume_with([one.spill_file for one in rounds if one.spill_file is not None])
 
 
 def _mapped(

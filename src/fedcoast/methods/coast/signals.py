@@ -14,7 +14,7 @@ from fedcoast.kernels.ballot_encoder import BallotEncoder
 from fedcoast.kernels.ballots import Floats, num_kept
 from fedcoast.kernels.bit_planes import PlaneLayout, Planes, signs_of
 from fedcoast.kernels.threads import ThreadPool
-from fedcoast.kernels.vote_counts import Tally, count
+from fedcoast.kernels.vote_counts import VoteCounts, count
 from fedcoast.methods.coast.config import CoAstConfig
 from fedcoast.rounds.round_view import RoundView
 from fedcoast.rounds.schema import LayerSpec
@@ -56,7 +56,7 @@ class RoundSignals:
         )
 
     def of(
-        self, models: Iterable[tuple[Client, Sequence[Floats]]], threads: ThreadPool, votes: Tally | None
+        self, models: Iterable[tuple[Client, Sequence[Floats]]], threads: ThreadPool, votes: VoteCounts | None
     ) -> Iterator[tuple[Client, Planes]]:
         """The signal of each upload, one at a time; ballots are added to `votes`, if given."""
         needs_ballot = votes is not None or self._extractor.signal in ("ballot", "pruned")
