@@ -1,8 +1,8 @@
 """What each client did in each round, in a few numbers. Flags are based on them.
 
-Only a sample of each update's entries is read, the same in every round. Of earlier rounds the samples of the last
-uploads and of the last four global steps are held, and of each client what was seen in its last 500 rounds. Of rounds
-with more than 400 clients, 400 are observed, always the same ones. Whoever has been away longest is forgotten first.
+Only a sample of each update's entries is read, the same sample in every round. Samples of the last uploads and of the
+last four global steps are kept, and the numbers of each client's last 500 rounds. In rounds of more than 400 clients,
+400 are observed, always the same ones. The client that has been absent longest is dropped first.
 """
 
 import hashlib

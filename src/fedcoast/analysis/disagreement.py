@@ -3,7 +3,7 @@
 No common direction, from the first rounds on: what clients learn is their own, wrong labels included.
 Different labels: each client keeps pulling the last layer in a direction of its own, round after round.
 
-Of each upload a sample of the largest layer and one of the last are read, and of earlier rounds one sample is held.
+From each upload, samples of the largest and of the last layer are read; one sample of earlier rounds is kept.
 """
 
 from collections.abc import Mapping, Sequence
@@ -126,7 +126,8 @@ def _layers(schema: ModelSchema) -> tuple[LayerSpec | None, LayerSpec | None]:
 def _updates(
     fl_round: Round, layers: Sequence[LayerSpec | None], starts: Sequence[Sample]
 ) -> dict[Client, list[Sample]]:
-    """What each client changed in a sample of these layers; who cannot be read is left out. Uploads are read once."""
+    """What each client changed in a sample of these layers, without clients whose upload cannot be read. Uploads are
+    read once."""
     found = {}
     for key in fl_round.local:
         client = as_client(key)

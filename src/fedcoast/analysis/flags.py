@@ -90,7 +90,7 @@ def flags(rounds: Iterable[Round]) -> list[Flag]:
 
 
 def flags_of(behaviour: Behaviour) -> list[Flag]:
-    """The flags of the rounds that were observed, for whoever goes through the rounds anyway.
+    """The flags of rounds that were already observed: a caller that reads the rounds anyway need not read them twice.
 
     Flags that need no comparison come first; clients flagged so are left out of later comparisons.
     """
@@ -120,7 +120,7 @@ def _repeated(client: Client, observed: list[Observed], others: Others) -> Flag 
 
 
 def _same_upload(client: Client, observed: list[Observed], others: Others) -> Flag | None:
-    """A single round cannot show who copied whom, or whether both are the same participant."""
+    """Clients with the same upload in one round. It cannot show who copied, or whether both are one participant."""
     names = ", ".join(sorted({str(other) for row in observed for other in row.equals_other}))
     what = f"the upload of {names} in the same round (either may be the copy, or both may be one)"
     return _coincidence(client, observed, "same upload", [bool(row.equals_other) for row in observed], what)

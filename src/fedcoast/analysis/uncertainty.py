@@ -40,9 +40,9 @@ Interval = tuple[float, float]
 class Uncertainty:
     """How much of an assessment is more than luck.
 
-    An interval covers, with probability `level`, what the same federation would have given on average had the luck of
-    its rounds been drawn anew: the same clients with the same data, taking part in the same rounds. What other data
-    would have given is another question, and so is whether the method measures what you want to pay for.
+    An interval contains, with probability `level`, the score that the same federation would get on average if its
+    rounds were repeated: the same clients with the same data, taking part in the same rounds. It says nothing about
+    other data, or about whether the method measures what you want to pay for.
 
     clients           in the order of the ranking
     by                what is ranked, `values`: the "total"; the "mean" credit per round, which does not reward being

@@ -120,7 +120,7 @@ def _unordered_sentence(assessment: Assessment) -> str:
     if len(clients) > 2 and len(pairs) == len(clients) * (len(clients) - 1) // 2:
         return (
             "The clients differ in the direction of their updates, and neither end clearly leads:"
-            " their order is not claimed, however far apart their scores are."
+            " so they are not put in order, however far apart their scores are."
         )
     named = ", ".join(f"{printable(one)} and {printable(other)}" for one, other in pairs[:MOST_PAIRS])
     more = f", and {len(pairs) - MOST_PAIRS} more pairs" if len(pairs) > MOST_PAIRS else ""

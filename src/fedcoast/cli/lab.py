@@ -98,7 +98,7 @@ def simulate(
     participation: Annotated[float, typer.Option(help="Share of the clients drawn for each round.")] = 1.0,
     weighting: Annotated[Literal["uniform", "samples"], typer.Option(help="Weights of the mean.")] = "uniform",
     seed: Seed = 0,
-    runs: Annotated[Path, typer.Option("--out", help="The folder for run folders.")] = Path("runs"),
+    runs: Annotated[Path, typer.Option("--out", help="The folder that holds the runs.")] = Path("runs"),
     record: Annotated[
         Literal["models", "ballots"], typer.Option(help="Record whole uploads, or only what CoAst needs (a sixteenth).")
     ] = "models",
@@ -175,7 +175,7 @@ def attack(
     clients: Clients = 5,
     rounds: Annotated[int | None, typer.Option(help="Number of rounds (default: the preset's).")] = None,
     seed: Seed = 0,
-    runs: Annotated[Path, typer.Option("--out", help="The folder for run folders.")] = Path("runs"),
+    runs: Annotated[Path, typer.Option("--out", help="The folder that holds the runs.")] = Path("runs"),
     workers: Annotated[int, typer.Option(help="Processes that train clients; 0 is one per core.")] = 0,
 ) -> None:
     """Train a federation in which a client attacks, into a run folder.

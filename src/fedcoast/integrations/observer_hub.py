@@ -180,7 +180,7 @@ class ObserverHub:
         return self._schema
 
     def _check_models(self, number: int, capture: RoundCapture, schema: ModelSchema) -> None:
-        """A global model that is not finite is the server's, but a client's upload made it so: name the client."""
+        """If a global model is not finite, name the client whose upload made it so."""
         for which, model in (("before", capture.start), ("after", capture.end)):
             if model is None:
                 continue

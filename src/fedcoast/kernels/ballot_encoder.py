@@ -99,7 +99,7 @@ class _Scratch:
 
 
 class _Layer:
-    """One tensor on its way; the compiled code works through it whole, or in parts that threads share."""
+    """One tensor to encode; the compiled code encodes it whole, or in parts that threads share."""
 
     def __init__(self, local: Floats, start: Floats, voters: int, planes: Planes) -> None:
         self.local, self.start, self.voters, self.planes = local, start, voters, planes

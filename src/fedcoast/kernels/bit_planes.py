@@ -43,7 +43,7 @@ class PlaneLayout:
         return self.bounds[-1]
 
     def empty_planes(self) -> Planes:
-        """Planes in which nobody says anything."""
+        """Planes without a vote."""
         return np.zeros((2, self.words), np.uint64)
 
     def layers(self, planes: Planes) -> Iterator[Planes]:

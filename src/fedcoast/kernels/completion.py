@@ -1,4 +1,4 @@
-"""Low-rank completion: the entries of a matrix nobody observed, from those somebody did.
+"""Low-rank completion: estimate the entries of a matrix that were not observed from those that were.
 
     minimise  Σ_{observed} (M_tc − w_t·h_c)²  +  λ·(‖W‖² + ‖H‖²)
 

@@ -47,7 +47,7 @@ class Live:
         self._render()
 
     async def run(self) -> None:
-        """Follow the run for ever; reading and drawing happen beside the loop that answers."""
+        """Follow the run until the server stops; reading and drawing happen outside the event loop."""
         while True:
             try:
                 if await asyncio.to_thread(self.follower.catch_up, _LONGEST_READ):
@@ -65,7 +65,7 @@ class Live:
         self.view, self.body, self.version = state, body, hashlib.sha256(body).hexdigest()[:16]
 
     async def news(self, closing: Callable[[], bool]) -> AsyncIterator[str]:
-        """The version now, and every later one; a comment now and then, so that a dead connection is noticed."""
+        """The current version and every later one; now and then a comment, so that a dead connection is noticed."""
         sent, silent = "", 0.0
         yield "retry: 500\n\n"
         while not closing():
@@ -83,7 +83,7 @@ class Live:
 
 
 def status(follower: RunFollower) -> dict[str, str]:
-    """Where the run stands, for people."""
+    """The state of the run, for people."""
     last = follower.assessor.last_round
     position = "no round yet" if last is None else f"round {last}"
     if follower.trouble:

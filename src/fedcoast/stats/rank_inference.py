@@ -144,8 +144,8 @@ def groups(apart: Bools) -> list[range]:
 def rounds_to_settle(lead: float, spread: float, rounds: int, level: float) -> float:
     """How many more rounds until a pair probably differs; 0 if it does now, ∞ without any difference.
 
-    A lead of d after n rounds, of standard deviation σ, is d·m/n after m, of σ·√(m/n): it reaches z standard
-    deviations at m = n·(zσ/d)². By then the odds are even. Credits that shrink take longer.
+    A lead of d after n rounds, with standard deviation σ, becomes d·m/n after m rounds, with σ·√(m/n): it reaches z
+    standard deviations at m = n·(zσ/d)². At that point the odds are even. Credits that shrink take longer.
 
     >>> rounds_to_settle(lead=10.0, spread=10.0, rounds=20, level=0.9)
     35.0

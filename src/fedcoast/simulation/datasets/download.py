@@ -1,4 +1,4 @@
-"""`fetch`: bring a dataset onto this machine, checked, and never half."""
+"""`fetch`: download a dataset, check it, and never leave half of it."""
 
 import http.client
 import os
