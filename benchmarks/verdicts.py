@@ -197,11 +197,11 @@ tell" claims nothing and is never wrong.
 
 {kinds}
 
-*Honest* clients train on their own data, however poor; "hurts" and "idle" are wrong for them. Of the last three "helps"
-is counted as wrong. **Scores do not find wrong labels**: such a client still moves the model where it goes, mostly,
-and a client whose labels are wrong at random may even help. Read the [warnings](#what-is-told-beside-a-verdict) beside
-the verdicts. Nor does honest training prove that a client helps the model: that would need retraining without it, which
-these tables do not do.
+*Honest* clients train on their own data, however poor; "hurts" and "idle" are wrong for them. For the last three kinds,
+"helps" is wrong. **Scores do not find wrong labels**: such a client still moves the model where it goes, mostly,
+and a client whose labels are wrong at random may even help. Read the [warnings](#warnings-beside-a-verdict) beside
+the verdicts. Honest training does not prove that a client helps the model either; only retraining without it
+would, and these tables do not do that.
 
 ## Order
 
@@ -213,12 +213,12 @@ order; where clients are equal (even, the twins of duplicates), telling them apa
 Ranges know the luck of the rounds. Where the method itself ranks against the true order, they can be confidently
 wrong: see [what it does not say](certainty.md#what-an-interval-means).
 
-## What is told beside a verdict
+## Warnings beside a verdict
 
-`fedcoast assess`, reports and the live page say it where it applies; assessments over a Ray cluster and answers in a
-file know nothing of uploads, and cannot warn of labels:
+`fedcoast assess`, reports and the live page show the warnings that apply. Assessments on a Ray cluster, and answers in
+files, have no uploads to look at, so they cannot warn of labels:
 
-| blind spot | told when |
+| blind spot | warned of when |
 | --- | --- |
 | too early | fewer scored rounds than ranges need; said first |
 | possibly wrong labels | updates agree neither early (mean cosine below {early}) nor late (below {late}) |

@@ -76,6 +76,24 @@ ALLOWED = {
 # In tests and benchmarks, where a question may be one. Participles are not checked there.
 ALLOWED_IN_TESTS = {"answer", "question", "follower", "trace", "seen", "held", "kept", "planted"}
 
+# Phrases that readers had to read twice: from the list of sentences that were rewritten, and their kind.
+PHRASES = [
+    r"who only follows gets",
+    r"compare what is evened",
+    r"never met, not even through",
+    r"told apart or not yet",
+    r"not to be had",
+    r"NumPy does their work",
+    r"which the state names\b",
+    r"it hands through",
+    r"Nowhere can the ranking be cut",
+    r"head of a thread",
+    r"begun anew",
+    r"mean nothing to",
+    r"\bcarr(?:y|ies) no (?:chain|link)",
+    r"goes on from (?:it|another)",
+]
+
 
 def allowed(path):
     return {name for part, names in ALLOWED.items() if part in path for name in names}
@@ -129,6 +147,11 @@ def test_no_name_in_tests_benchmarks_and_examples_is_one_either():
         if matches(name, riddles()) and name.strip("_") not in ALLOWED_IN_TESTS
     ]
     assert found == []
+
+
+@pytest.mark.parametrize("path", [*sorted((ROOT / "src/fedcoast").rglob("*.py")), *GUIDES], ids=lambda path: path.name)
+def test_no_sentence_is_one_that_readers_had_to_read_twice(path):
+    assert re.findall("|".join(PHRASES), " ".join(path.read_text(encoding="utf-8").split())) == []
 
 
 def test_the_guard_of_guides_finds_words_and_flags():

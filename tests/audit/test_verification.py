@@ -82,7 +82,7 @@ def test_a_report_carries_the_head_the_settings_and_the_scores_and_is_confirmed(
     done = fedcoast("verify", run, "--report", report)
     assert done.exit_code == 0
     expected = (
-        f"agrees: {report}: its report follows from the rounds up to 5, whose head it carries, by coast(keep=0.3, "
+        f"agrees: {report}: its report follows from the rounds up to 5, and it states their head, by coast(keep=0.3, "
     )
     assert expected in done.stdout
 
@@ -100,7 +100,7 @@ def test_a_report_stays_true_while_the_run_grows(tmp_path):
     fedcoast("report", tmp_path / "run", "-o", tmp_path / "r.json")
     record(tmp_path / "run", first=4)
     done = fedcoast("verify", tmp_path / "run", "--report", tmp_path / "r.json")
-    assert "follows from the rounds up to 4, whose head it carries, by coast(" in done.stdout
+    assert "follows from the rounds up to 4, and it states their head, by coast(" in done.stdout
     assert done.exit_code == 0
 
 

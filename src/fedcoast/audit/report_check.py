@@ -36,7 +36,7 @@ _MADE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2} UTC")
 _VERSION = re.compile(r"[0-9A-Za-z.+_-]{1,60}")
 _MISSING_EXTRA = re.compile(r"this needs \w+, which is not installed; run: pip install 'fedcoast\[\w+\]'")
 _COSTS = ("seconds", "peak_bytes")  # of the machine, and no page shows them
-_LONGEST = 60  # characters of a difference that are told
+_LONGEST = 60  # characters of a difference that are shown
 
 
 def check_report(folder: Path, text: str, last_round: int | None) -> list[str]:

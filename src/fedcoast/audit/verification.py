@@ -159,7 +159,7 @@ def _check_claim(claim: Claim, found: list[str], chain: ChainReport, confirmed: 
         settings = ", ".join(f"{option}={value!r}" for option, value in claim.settings.items())
         until = "" if claim.last_round is None else f" up to {claim.last_round}"
         of = f"its {claim.kind} follows from the rounds{until}"
-        head = ", whose head it carries" if claim.head else ""
+        head = ", and it states their head" if claim.head else ""
         confirmed.append(f"{file}: {of}{head}, by {claim.method}({settings})")
 
 

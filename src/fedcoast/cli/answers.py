@@ -79,8 +79,8 @@ def assess(
     health = health_of(run, shares)
     if json:
         found = uncertainty(assessment) if assessment.credits else None
-        beside = verdicts_to_json(assessment, found, disagreement.signs() if ray is None else None)
-        whole = {**loads(assessment.to_json()), "verdicts": beside, "health": health.to_json()}
+        added = verdicts_to_json(assessment, found, disagreement.signs() if ray is None else None)
+        whole = {**loads(assessment.to_json()), "verdicts": added, "health": health.to_json()}
         if flags and ray is None:
             whole["flags"] = [flag.to_json() for flag in flags_of(behaviour)]
         typer.echo(dumps(whole, indent=1, allow_nan=False))

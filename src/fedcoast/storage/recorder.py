@@ -121,7 +121,7 @@ class Recorder:
             with Hasher(part) as hasher:
                 credits = self._write_credits(fl_round.number, part, hasher)
                 end, link = self._write(fl_round, schema, part, hasher)
-            write_whole(part / LINK, lambda beside: beside.write_bytes(link.to_bytes()))
+            write_whole(part / LINK, lambda temporary: temporary.write_bytes(link.to_bytes()))
             sync(part)
             part.rename(place)
         except BaseException as error:
