@@ -2,6 +2,7 @@
 
 import importlib.util
 import logging
+import os
 import subprocess
 import sys
 
@@ -250,3 +251,30 @@ print(waited)
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], env=nowhere, capture_output=True, text=True)
     assert done.stderr == ""
     assert float(done.stdout) < 2
+
+
+WATCHED = """
+import os, sys, threading
+
+replaced = []
+
+class Watched(type(sys)):
+    def __setattr__(self, name, value):
+        if name == "stdout":
+            replaced.append(threading.current_thread().name)
+        super().__setattr__(name, value)
+
+sys.__class__ = Watched
+from fedcoast.kernels import compiling
+compiling.kernels("float32", wait=True)
+assert "numba" in sys.modules
+assert not [name for name in os.environ if name.startswith("NUMBA_DISABLE")]
+assert replaced == [], replaced
+"""
+
+
+def test_the_compiler_in_the_background_never_replaces_the_standard_output():
+    pytest.importorskip("colorama")  # numba highlights its messages through it, and that replaces sys.stdout
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_DISABLE")}
+    done = subprocess.run([sys.executable, "-c", WATCHED], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr

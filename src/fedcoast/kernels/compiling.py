@@ -6,10 +6,15 @@ Until then, and where numba is not installed, NumPy does the same work to the sa
 import atexit
 import importlib.util
 import logging
+import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 
 WORTHWHILE = 1 << 16  # entries of a model below which neither machine code nor threads pay
+
+_HIGHLIGHTING = "NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"  # numba reads it when it is imported
 
 _log = logging.getLogger(__name__)
 
@@ -17,6 +22,23 @@ _ready: dict[str, ModuleType] = {}
 _threads: dict[str, threading.Thread] = {}
 _starting = threading.Lock()
 _leaving = threading.Event()
+
+
+@contextmanager
+def plain_messages() -> Iterator[None]:
+    """Import numba here: it then does not highlight its messages.
+
+    If colorama is installed, each highlighted message (numba makes and drops many while it compiles) replaces
+    `sys.stdout` of the whole process for a moment, and what another thread prints then can get lost.
+    """
+    if _HIGHLIGHTING in os.environ:  # the user decides
+        yield
+        return
+    os.environ[_HIGHLIGHTING] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop(_HIGHLIGHTING, None)
 
 
 def kernels(kind: str, wait: bool = False) -> ModuleType | None:
