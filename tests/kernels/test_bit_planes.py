@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 
 from fedcoast.kernels import movement as movement_module
 from fedcoast.kernels.ballots import signs
-from fedcoast.kernels.bit_planes import SPAN, PlaneLayout, agreements, signs_of, sizes, to_planes, to_signs
+from fedcoast.kernels.bit_planes import SPAN, PlaneLayout, agreements, signs_of, sizes, to_signs
 from fedcoast.kernels.compiling import kernels
-from fedcoast.kernels.movement import agreement, movement, movement_planes, vote_direction, votes
+from fedcoast.kernels.movement import agreement, movement, movement_planes, votes
 from fedcoast.kernels.threads import ThreadPool
 from fedcoast.kernels.vote_counts import count, majority_sign, no_votes
+from plain_votes import to_planes, vote_direction
 from strategies import seeds, steady
 
 BORDERS = st.sampled_from([1, 2, 63, 64, 65, 128, 200, 1000])

@@ -40,10 +40,7 @@ SAME_DIRECTION, ABOVE_OTHERS = 0.95, 0.2  # cosine with the own last update, and
 STRAIGHTER = 10  # or by what factor nearer to 1
 COMMON = 0.1  # others' agreement from which a round tells something
 CHANCE = 0.03  # mean cosines that noise stays below
-STEADY, STRONG = (
-    0.15,
-    0.3,
-)  # the others need this own direction, or else this agreement, to differ from noise
+STEADY, STRONG = 0.15, 0.3  # the own direction, or else the agreement, that others need to differ from noise
 OPPOSED = 0.75  # of the others' agreement, with the sign turned
 AGAINST, NEARLY_ALWAYS = 0.8, 0.95  # in which share of the rounds, of whole updates and of single layers
 FEWEST_ROUNDS = 5

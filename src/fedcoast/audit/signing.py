@@ -1,4 +1,4 @@
-"""Heads and certificates signed with a key that lies outside of the run folder (Ed25519, by `cryptography`).
+"""Heads and certificates, signed with a key outside the run folder (Ed25519, by `cryptography`).
 
 Anyone who can write to a run folder can rewrite its whole chain, but cannot sign the new head without the key.
 """

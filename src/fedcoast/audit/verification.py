@@ -1,4 +1,4 @@
-"""`verify`: is a run folder what was recorded, and do the answers, reports and ledgers follow from it?"""
+"""`verify`: is a run folder as it was recorded, and do the answers, reports and ledgers follow from it?"""
 
 import os
 import re

@@ -17,8 +17,8 @@ SHARED = 1 << 16  # entries of a layer from which on all threads may work on it 
 class BallotEncoder:
     """Turns uploads into bit planes of votes: `voters[layer]` entries of each layer vote, zeros never.
 
-    `cast_layers` counts the layers looked at, `missed` those whose bracket missed and that cost a second pass; neither
-    can be seen in a result. `compiled` false leaves all work to NumPy, true waits for the compiler.
+    `cast_layers` counts the encoded layers, `missed` those that needed a second pass because their bracket missed;
+    results do not depend on either. `compiled` false leaves all work to NumPy, true waits for the compiler.
     """
 
     def __init__(self, plane_layout: PlaneLayout, voters: Sequence[int], compiled: bool | None = None) -> None:
@@ -88,7 +88,8 @@ def _assigned(layers: "list[_Layer]", threads: int) -> "list[list[_Layer]]":
 
 
 class _Scratch:
-    """For one layer at a time. The system gives memory only where it is touched: a few per cent, usually."""
+    """Scratch memory for one layer at a time. Usually only a few per cent of it is touched, and only that takes
+    memory."""
 
     def __init__(self, size: int, dtype: "np.dtype[Any]") -> None:
         self.size = size

@@ -195,7 +195,7 @@ def _draw(half: Half, which: int, barred: Places, count: int, rng: np.random.Gen
 
 
 def spare_tasks(half: Half, bonus: Places) -> tuple[int, int]:
-    """How many tasks of each half are left for penalties.
+    """How many tasks of each half remain for penalties.
 
     >>> spare_tasks(np.array([0, 0, 0, 1, 1, 1], np.uint8), np.array([0, 3]))
     (2, 2)

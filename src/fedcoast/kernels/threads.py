@@ -1,4 +1,4 @@
-"""Threads for the length of one round; results never depend on how many there are."""
+"""Thread pool scoped to one round; results do not depend on its size."""
 
 import os
 from collections.abc import Callable, Iterable

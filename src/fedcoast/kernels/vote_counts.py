@@ -1,7 +1,7 @@
 """Votes counted in planes: the k-th plane holds the bit worth 2^k of every entry's count.
 
-Adding a ballot is an addition with carry on all entries of a word at once. Where nobody voted nothing is written, and
-a round of N clients needs 2·⌈log₂(N+1)⌉ bits an entry, half for the votes up, half for the votes down.
+Adding a ballot is an addition with carry on all entries of a word at once. Entries without votes are not written, and a
+round of N clients needs 2·⌈log₂(N+1)⌉ bits an entry, half for the votes up, half for the votes down.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What the numbers mean, for a reader who does not know the method."""
+"""What the numbers mean, for readers who do not know the method."""
 
 from fedcoast.methods.registry import config_of
 from fedcoast.reports.phrasing import percent

@@ -61,7 +61,7 @@ def screen(follower: RunFollower, width: int = 110, height: int = 40) -> Rendera
 
 
 def summaries(report: ReportData, width: int, most: int) -> Table:
-    """The ranking, of many clients its two ends; a narrow terminal goes without what matters less."""
+    """The ranking; of many clients its two ends. A narrow terminal omits the less important columns."""
     shown = ends(len(report.summaries), most)
     spans = [report.summaries[place].interval or (report.summaries[place].score,) * 2 for place in shown]
     low, high = min(0.0, *(span[0] for span in spans)), max(0.0, *(span[1] for span in spans))

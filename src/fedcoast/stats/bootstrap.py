@@ -1,4 +1,4 @@
-"""How sure a score is: what chance alone would have done to a stream of credits.
+"""How certain a score is: what chance alone does to a stream of credits.
 
 A table of credits has a row for each round and a column for each client, NaN where a client was not seen. The model:
 

@@ -113,6 +113,6 @@ def _by_rounds(values: Floats, present: Bools) -> Floats:
 
 
 def _inverse(present: Bools, shares: Floats, groups: NDArray[np.intp]) -> Floats:
-    """Of how the columns of a table meet in its rows; what all of a group may add in common is fixed at 0."""
+    """The inverse of the matrix of shared rounds, in which a constant common to a whole group is fixed at 0."""
     meetings = np.diag(present.sum(axis=0)) - present.T.astype(np.float64) @ shares
     return np.linalg.inv(meetings + (groups[:, None] == groups))

@@ -112,17 +112,6 @@ def rank_bounds(values: Floats, reach: Floats) -> NDArray[np.int64]:
     return np.stack([best, worst], axis=1).astype(np.int64)
 
 
-def told_apart(chances: Floats, level: float) -> Bools:
-    """Which pairs differ: the `level` interval of their difference does not contain 0. NaN does not differ.
-
-    >>> told_apart(np.array([[0.5, 0.96], [0.04, 0.5]]), 0.9).tolist()
-    [[False, True], [True, False]]
-    """
-    surely = (1 + level) / 2
-    with np.errstate(invalid="ignore"):
-        return np.asarray((chances >= surely) | (chances <= 1 - surely))
-
-
 def groups(apart: Bools) -> list[range]:
     """Places of a ranking, cut wherever every client above the cut differs from every client below it.
 

@@ -103,7 +103,7 @@ def replay(
 
 
 def _put(model: dict[str, Array], start: Mapping[str, Array], sums: Mapping[str, Array], share: float) -> None:
-    """start + sums / share into the model's own memory and types."""
+    """Write start + sums / share into the model's own memory and types."""
     with np.errstate(over="ignore", invalid="ignore"):
         for name, array in start.items():
             if name in sums and share:

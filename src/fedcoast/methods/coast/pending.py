@@ -1,6 +1,6 @@
 """Rounds whose credit is not final: the clients' signals in two bits an entry, and the round's part of the reference.
 
-They are held in memory, or in files of `spill_dir` beyond `memory_limit`.
+They are held in memory; what exceeds `memory_limit` goes to files in `spill_dir`.
 """
 
 import dataclasses
@@ -56,14 +56,15 @@ class PendingRound:
         return extent(self.reference)
 
     def replace(self, **changes: Any) -> "PendingRound":
-        """A copy with other fields. The numbers in `reference` must stay the same: their extent is kept."""
+        """A copy with other fields. The numbers in `reference` must stay the same, because their extent is copied
+        too."""
         other = dataclasses.replace(self, **changes)
         if "extent" in vars(self):
             vars(other)["extent"] = self.extent
         return other
 
     def reference_alone(self) -> "PendingRound":
-        """What later rounds still need of a valued round as their past. A file stays in one piece."""
+        """What later rounds still need from a valued round as their past. A spill file is not split."""
         if self.spill_file is not None:
             return self.replace(past_agreement=None)
         return self.replace(signals={}, idle=None, past_agreement=None)
@@ -78,7 +79,7 @@ class PendingRound:
 
 
 class PendingWriter:
-    """Takes up the signals of one round, in memory or in a file. Within `with`, an error removes the file."""
+    """Collects the signals of one round, in memory or in a file. Within `with`, an error removes the file."""
 
     def __init__(self, number: int, plane_layout: PlaneLayout, spill_file: SpillFile | None) -> None:
         self.number, self.plane_layout = number, plane_layout
@@ -131,7 +132,7 @@ class PendingStore:
         reference: Sequence[Array],
         in_store: Sequence[PendingRound],
     ) -> PendingWriter:
-        """For a round of so many clients, while `in_store` are in the store."""
+        """A writer for a round of this many clients, while the rounds `in_store` are stored."""
         planes = clients + 1  # one for the idle client
         wanted = planes * 2 * 8 * plane_layout.words + sum(array.nbytes for array in reference)
         fits = self._spill_dir is None or sum(one.in_memory for one in in_store) + wanted <= self._budget

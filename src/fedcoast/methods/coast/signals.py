@@ -1,6 +1,6 @@
 """What an upload says of every parameter (up, down, nothing), in bit planes: the signals of CoAst.
 
-What an idle client would say, the signs of the start, is the same for everyone. It is held and valued once a round
+The signal of an idle client, the signs of the start, is the same for everyone. It is held and valued once a round
 instead of being subtracted from each signal, which would then need more than two bits. Agreement is additive.
 """
 
