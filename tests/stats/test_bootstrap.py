@@ -21,10 +21,15 @@ from fedcoast.stats.bootstrap import (
     trend,
 )
 from fedcoast.stats.participation_adjustment import adjusted_mean
-from fedcoast.stats.rank_inference import above, groups, rank_intervals, rounds_to_settle
+from fedcoast.stats.rank_inference import above, groups, joint_reach, rank_bounds, rounds_to_settle
 
 LEVEL = 0.90
 HORIZON = 2
+
+
+def rank_intervals(values, luck, level):
+    """The best and the worst rank of each client, as `uncertainty` computes them."""
+    return rank_bounds(values, joint_reach(luck, level)[0])
 
 
 def differing(chances, level):
