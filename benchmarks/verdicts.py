@@ -22,7 +22,7 @@ import torch
 from benchmarks.record import RESULTS, keep
 from fedcoast import CoAst, replay
 from fedcoast.analysis import disagreement as limits
-from fedcoast.analysis.disagreement import Disagreement, Signs
+from fedcoast.analysis.disagreement import Disagreement, UpdateAgreement
 from fedcoast.analysis.uncertainty import Uncertainty, uncertainty
 from fedcoast.analysis.verdicts import Verdict, verdicts
 from fedcoast.methods.assessment import Assessment
@@ -100,7 +100,7 @@ def pairs(experiment: Experiment, sure: Uncertainty) -> Counter[str]:
     return found
 
 
-def judged(experiment: Experiment, assessment: Assessment, signs: Signs) -> dict[str, Any]:
+def judged(experiment: Experiment, assessment: Assessment, update_agreement: UpdateAgreement) -> dict[str, Any]:
     sure = uncertainty(assessment)
     found = verdicts(assessment, sure)
     by_kind: dict[str, Counter[str]] = {}
@@ -109,7 +109,7 @@ def judged(experiment: Experiment, assessment: Assessment, signs: Signs) -> dict
         by_kind.setdefault(true_kind(experiment, client), Counter())[verdict] += 1
     return {
         "setting": experiment.setting,
-        "told of labels": bool(signs.sentences()),
+        "told of labels": bool(update_agreement.sentences()),
         "attack": experiment.attack,
         "seed": experiment.seed,
         "verdicts": {kind: dict(counts) for kind, counts in by_kind.items()},
@@ -128,7 +128,7 @@ def run(smoke: bool, runs: Path | None = None) -> None:
             for fl_round in replay(folder):
                 assessor.observe(fl_round)
                 disagreement.observe(fl_round)
-            measured.append(judged(experiment, assessor.assessment(), disagreement.signs()))
+            measured.append(judged(experiment, assessor.assessment(), disagreement.summary()))
             print(measured[-1], flush=True)
     if not smoke:
         settings = dict(assessor.settings)

@@ -224,6 +224,14 @@ def test_no_file_name_stands_twice_for_different_things():
     assert {stem for stem in stems if stems.count(stem) > 1} <= same_meaning
 
 
+def test_no_two_classes_have_the_same_name():
+    classes = [
+        node.name for _, tree in sources("src/fedcoast") for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+    ]
+    twice = {name for name in classes if classes.count(name) > 1}
+    assert twice == set()
+
+
 @pytest.mark.parametrize("old", OPTIONS)
 def test_no_method_has_an_option_under_its_old_name(old):
     assert not [name for name, method in METHODS.items() if method.config and old in method.config.options()]

@@ -175,7 +175,7 @@ def test_wrong_labels_are_warned_about_and_the_clean_client_is_not_called_the_le
         disagreement.observe(fl_round)
     answer = assessor.assessment()
     found = uncertainty(answer)
-    assert any("labels may be wrong" in text for text in blind_spots(answer, found, disagreement.signs()))
+    assert any("labels may be wrong" in text for text in blind_spots(answer, found, disagreement.summary()))
     assert found.rank_intervals[0] != (5, 5)
 
 

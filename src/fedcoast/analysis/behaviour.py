@@ -35,7 +35,7 @@ FEWEST_ENTRIES = 100  # with fewer, honest updates may well point the same way
 
 
 @dataclass(frozen=True)
-class Observed:
+class ClientRound:
     """One client in one round. Cosines are NaN where there is nothing to compare with.
 
     Clients that send the same update count once: they are not compared with each other, and others are compared
@@ -60,7 +60,7 @@ class Behaviour:
     """Observes rounds; `by_client` has the numbers of each client, in the order of the rounds."""
 
     def __init__(self) -> None:
-        self.by_client: dict[Client, list[Observed]] = {}
+        self.by_client: dict[Client, list[ClientRound]] = {}
         self._updates: dict[Client, Sample] = {}
         self._uploads: dict[Client, Sample] = {}
         self._steps: list[Sample] = []
@@ -107,7 +107,7 @@ class Behaviour:
         updates: Mapping[Client, Sample],
         parts: Mapping[str, slice],
         weights: Mapping[Client, float],
-    ) -> dict[Client, Observed]:
+    ) -> dict[Client, ClientRound]:
         clients = list(updates)
         products = {layer: _products([update[part] for update in updates.values()]) for layer, part in parts.items()}
         whole = np.sum(list(products.values()), axis=0)
@@ -127,7 +127,7 @@ class Behaviour:
         for place, client in enumerate(clients):
             moved, median = lengths[place] > 0, distinct.median_of_others(lengths, place)
             earlier = (other for other in before.get(_digest(uploads[client]), ()) if other != client)
-            rows[client] = Observed(
+            rows[client] = ClientRound(
                 equals_start=bool(not moved and median > 0),  # if nobody moves, not moving is no evidence
                 equals_own_last=bool(moved and _same(uploads[client], self._uploads.get(client))),
                 equals_other=tuple(clients[at] for at in np.flatnonzero(same == same[place]) if at != place),
@@ -205,7 +205,7 @@ def _uploads(fl_round: Round, schema: ModelSchema, salt: bytes) -> dict[Client, 
     return found
 
 
-def series(rows: list[Observed], name: str) -> list[float]:
+def series(rows: list[ClientRound], name: str) -> list[float]:
     """The defined values of one number over the rounds."""
     return [value for row in rows if not np.isnan(value := getattr(row, name))]
 

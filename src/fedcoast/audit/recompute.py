@@ -111,8 +111,10 @@ class _Check:
         now: dict[str, Any] = {}
         if "verdicts" in content:
             looked = isinstance(content["verdicts"], dict) and "warnings" in content["verdicts"]
-            signs = self._disagreement.signs() if looked else None
-            now["verdicts"] = verdicts_to_json(answer, uncertainty(answer) if answer.credits else None, signs)
+            update_agreement = self._disagreement.summary() if looked else None
+            now["verdicts"] = verdicts_to_json(
+                answer, uncertainty(answer) if answer.credits else None, update_agreement
+            )
         if "health" in content:
             now["health"] = Health(self._shares).to_json()
         if "flags" in content:

@@ -40,7 +40,7 @@ def hospital_demo(dataset: str, seed: int, file: Path) -> None:
         facts=read_about(folder),
         title=table.title,
     )
-    show(data.assessment, None, signs=data.signs)
+    show(data.assessment, None, update_agreement=data.update_agreement)
     quality = "test accuracy" if table.task == "classification" else "concordance"
     out().print(f"On patients that no site trained on, the shared model has a {quality} of {metrics[quality]:.3f}.")
     err().print(f"Retraining all {2 ** len(table.sites)} coalitions to measure what each site is worth …")

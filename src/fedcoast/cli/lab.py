@@ -71,7 +71,7 @@ def demo(
         facts=read_about(folder),
         title="The demo",
     )
-    show(data.assessment, truth, signs=data.signs)
+    show(data.assessment, truth, update_agreement=data.update_agreement)
     out().print(
         f"The shared model classifies {accuracy[-1]:.1%} of the test digits correctly; the scores used no test data.\n"
         f"{CoAst().config.score_meaning()} Clients that merely repeat the recent direction are discounted."
@@ -152,7 +152,7 @@ def _summarise(federation: "Federation", folder: Path) -> None:
         behaviour.observe(fl_round)
         shares[fl_round.number] = fl_round.unmoved
         accuracy = fl_round.metrics["test accuracy"]
-    show(assessor.assessment(), federation.ground_truth, signs=disagreement.signs())
+    show(assessor.assessment(), federation.ground_truth, update_agreement=disagreement.summary())
     out().print(f"Test accuracy of the shared model after round {assessor.last_round}: {accuracy:.3f}")
     print_sentence(health_of(folder, shares).line(printable))
     for flag in flags_of(behaviour):

@@ -105,7 +105,7 @@ class RunFollower:
             title=self.title,
             health=Health(dict(self._shares)),
             accuracy=dict(self._accuracy),
-            signs=self._disagreement.signs(),
+            update_agreement=self._disagreement.summary(),
         )
 
 
