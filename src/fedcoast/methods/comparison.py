@@ -153,8 +153,8 @@ def compare(
     >>> from fedcoast.methods import Cosine
     >>> import numpy as np
     >>> zero, one = {"w": np.zeros(2)}, {"w": np.ones(2)}
-    >>> round = Round(1, start=zero, local={"helps": one, "idles": zero}, end={"w": np.ones(2) / 2})
-    >>> compare([round], {"cosine": Cosine()}).assessments["cosine"].ranking
+    >>> fl_round = Round(1, start=zero, local={"helps": one, "idles": zero}, end={"w": np.ones(2) / 2})
+    >>> compare([fl_round], {"cosine": Cosine()}).assessments["cosine"].ranking
     ('helps', 'idles')
     """
     for name, assessor in assessors.items():
