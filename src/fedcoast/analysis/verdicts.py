@@ -136,14 +136,14 @@ def verdicts_to_json(
 
     Without `update_agreement` there are no "warnings": nobody looked at the uploads.
     """
-    judged = verdicts(assessment, uncertainty)
+    by_client = verdicts(assessment, uncertainty)
     known = uncertainty is not None and not uncertainty.note
     ranges = uncertainty.joint_intervals if uncertainty and known else {}
     ranks = uncertainty.rank_intervals if uncertainty and known else {}
     return {
         "level": uncertainty.level if uncertainty else None,
         "too_early": too_early(assessment, uncertainty),
-        "verdicts": [judged[client] for client in assessment.clients],
+        "verdicts": [by_client[client] for client in assessment.clients],
         "ranges": [_listed(ranges.get(client)) for client in assessment.clients],
         "rank_ranges": [_listed(ranks.get(client)) for client in assessment.clients],
         **({} if update_agreement is None else {"warnings": blind_spots(assessment, uncertainty, update_agreement)}),
