@@ -133,7 +133,7 @@ def ours(table: Floats, seed: int, reach: int) -> Floats:
 
 def of_levels(table: Floats, seed: int, reach: int) -> Floats:
     """Ours, of the adjusted means."""
-    return uncertainty.deviations(table, reach, DRAWS, seed, evenly=True)
+    return uncertainty.deviations(table, reach, DRAWS, seed, adjusted=True)
 
 
 def total(table: Floats) -> Floats:
@@ -142,7 +142,7 @@ def total(table: Floats) -> Floats:
 
 def one_at_a_time(table: Floats, seed: int, reach: int) -> Floats:
     """Rounds drawn singly: what they share with their neighbours is lost."""
-    left = uncertainty.residues(table, reach + 1)
+    left = uncertainty.residuals(table, reach + 1)
     rng = np.random.default_rng(seed)
     return np.asarray(rng.multinomial(len(left), np.full(len(left), 1 / len(left)), size=DRAWS) @ left)
 
@@ -163,7 +163,7 @@ WAYS: dict[str, tuple[Callable[[Floats, int, int], Floats], Callable[[Floats], F
 }
 
 
-class Tally:
+class IntervalErrors:
     """Intervals and the errors they were to hold."""
 
     def __init__(self) -> None:
@@ -200,28 +200,28 @@ def simulated(luck: Luck, seen: float, rounds: int, runs: int) -> dict[str, dict
     """Every way on the same streams: a training curve with luck on top."""
     rng = np.random.default_rng(rounds)
     curve = (10 * np.exp(-np.arange(rounds) / 8) + 1)[:, None]
-    hits = {way: Tally() for way in WAYS}
+    hits = {way: IntervalErrors() for way in WAYS}
     for run in range(runs):
         noise = luck(rng, rounds)
         present = rng.random(noise.shape) < seen
         table = np.where(present, noise + curve, np.nan)
-        for way, tally in hits.items():
+        for way, result in hits.items():
             draws, estimate = WAYS[way]
-            tally.note(draws(table, run, HORIZON), estimate(np.where(present, noise, np.nan)))
-    return {way: tally.figures() for way, tally in hits.items()}
+            result.note(draws(table, run, HORIZON), estimate(np.where(present, noise, np.nan)))
+    return {way: result.figures() for way, result in hits.items()}
 
 
 def trained(streams: Floats) -> dict[str, dict[str, float]]:
     """Every way on each seed; the truth is what the other seeds gave on average in the rounds this one was seen in."""
-    hits = {way: Tally() for way in WAYS}
+    hits = {way: IntervalErrors() for way in WAYS}
     for seed, table in enumerate(streams):
         others = np.delete(streams, seed, axis=0)
         count = float((~np.isnan(others)).sum(axis=0).mean())
         error = (table - np.nanmean(others, axis=0)) / np.sqrt(1 + 1 / count)
-        for way, tally in hits.items():
+        for way, result in hits.items():
             draws, estimate = WAYS[way]
-            tally.note(draws(table, seed, REACH), estimate(error))
-    return {way: tally.figures() for way, tally in hits.items()}
+            result.note(draws(table, seed, REACH), estimate(error))
+    return {way: result.figures() for way, result in hits.items()}
 
 
 def as_if_all_were_there(runs: int, rounds: int = 60, seen: float = 0.5) -> list[dict[str, Any]]:
@@ -230,7 +230,7 @@ def as_if_all_were_there(runs: int, rounds: int = 60, seen: float = 0.5) -> list
     rows = []
     for name, expected in (("adds the same to everybody", curve + worth), ("multiplies what all get", curve * worth)):
         rng = np.random.default_rng(rounds)
-        mean, level = Tally(), Tally()
+        mean, level = IntervalErrors(), IntervalErrors()
         for run in range(runs):
             there = rng.random((rounds, CLIENTS)) < seen
             table = np.where(there, expected + moving_average(rng, rounds) / 4, np.nan)

@@ -31,7 +31,7 @@ EXECUTIONS, CHUNK = 10_000_000, 100_000
 LIMITS = {"FEDCOAST_MAX_MODEL": "256MB", "FEDCOAST_MAX_DATASET": "256MB", "FEDCOAST_MAX_JSON": "64MB"}
 CORPUS = Path("build") / "fuzz"
 MOST_FINDINGS = 20  # of one reader that are kept with their input
-PATIENCE = 300.0  # seconds by the clock without another input, after which whatever is going on is ended
+LONGEST_WAIT = 300.0  # seconds by the clock without another input, after which whatever is going on is ended
 
 
 def run(smoke: bool, executions: int = EXECUTIONS, minutes: float | None = None, engine: str = "mutation") -> None:
@@ -97,7 +97,7 @@ def _ended(command: list[str], shared: Path) -> tuple[int, Any, str]:
                 now, *_ = HEADER.unpack(file.read(HEADER.size))
             if now != tried:
                 tried, since = now, time.monotonic()
-            if time.monotonic() - since > PATIENCE:
+            if time.monotonic() - since > LONGEST_WAIT:
                 child.send_signal(signal.SIGABRT)
             time.sleep(0.1)
         child.returncode = os.waitstatus_to_exitcode(status)

@@ -32,7 +32,7 @@ from paper.pages import refresh
 PAGE = Path(__file__).parents[1] / "docs" / "natural-federations.md"
 COMMAND = "python -m benchmarks.natural"
 SEEDS = 20
-JUDGES = ("pooled", "by site")
+AVERAGES = ("pooled", "by site")
 SIZES: dict[tuple[str, str], dict[str, Any]] = {
     ("heart", "linear"): {"batch": 16, "learning_rate": 0.1},
     ("heart", "mlp"): {"batch": 16, "learning_rate": 0.1},
@@ -69,11 +69,11 @@ def one_seed(table: SiteTable, experiment: SiteExperiment, truth: dict[str, Any]
     }
 
 
-def agreement(runs: list[dict[str, Any]], method: str, judge: str) -> list[float]:
+def agreement(runs: list[dict[str, Any]], method: str, average: str) -> list[float]:
     """Spearman's ρ of a method with the truth, a number for each seed; undefined ones (all scores equal) count as 0."""
     found = []
     for run in runs:
-        scores, truth = run["scores"][method], run["truth"][judge]
+        scores, truth = run["scores"][method], run["truth"][average]
         if scores is not None:
             rho = spearman([scores[site] for site in truth], list(truth.values()))
             found.append(0.0 if rho != rho else rho)
@@ -87,10 +87,10 @@ def mean_ranks(rows: list[dict[str, float]]) -> dict[str, float]:
 
 
 def agreement_table(cases: dict[str, list[dict[str, Any]]]) -> str:
-    heads = [f"{case}, {judge}" for case in cases for judge in JUDGES]
+    heads = [f"{case}, {average}" for case in cases for average in AVERAGES]
     lines = ["| method | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
     for method in next(iter(cases.values()))[0]["scores"]:
-        cells = [_spread(agreement(runs, method, judge)) for runs in cases.values() for judge in JUDGES]
+        cells = [_spread(agreement(runs, method, average)) for runs in cases.values() for average in AVERAGES]
         lines.append(f"| {method} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
@@ -102,7 +102,7 @@ def _spread(values: list[float]) -> str:
 def place_table(runs: list[dict[str, Any]]) -> str:
     """Where the truth and each method place the sites, on average."""
     sites = list(runs[0]["truth"]["pooled"])
-    rows = {f"retraining, {judge}": mean_ranks([run["truth"][judge] for run in runs]) for judge in JUDGES}
+    rows = {f"retraining, {average}": mean_ranks([run["truth"][average] for run in runs]) for average in AVERAGES}
     for method, answer in runs[0]["scores"].items():
         if answer is not None:
             rows[method] = mean_ranks([run["scores"][method] for run in runs])

@@ -38,7 +38,7 @@ from fedcoast.kernels.ballots import num_kept
 from fedcoast.kernels.bit_planes import PlaneLayout, agreements
 from fedcoast.kernels.compiling import kernels
 from fedcoast.kernels.threads import ALONE, ThreadPool
-from fedcoast.kernels.vote_counts import count, majority_sign, tally
+from fedcoast.kernels.vote_counts import count, majority_sign, no_votes
 from fedcoast.methods import CGSV, Cosine, Norm
 from fedcoast.rounds.arrays import arithmetic
 from fedcoast.rounds.round_view import RoundView
@@ -76,7 +76,7 @@ def encoding(parameters: int, turns: int, naive: bool) -> Figures:
     before = models.draw(parameters, 0)
     after = models.moved(before, 1)
     total = [np.zeros_like(layer) for layer in before]
-    fast, plain = _intake(before, True), _intake(before, False)
+    fast, plain = _encoder(before, True), _encoder(before, False)
     contenders: dict[str, Callable[[], object]] = {
         "limit": lambda: rivals.limit(before, after),
         "intake": lambda: fast.cast(before, after),
@@ -97,20 +97,20 @@ def encoding(parameters: int, turns: int, naive: bool) -> Figures:
     return race(contenders, sum(layer.size for layer in before), turns)
 
 
-def after_intake(parameters: int, clients: int, turns: int) -> Figures:
+def after_encoding(parameters: int, clients: int, turns: int) -> Figures:
     """Counting the votes of a round and agreeing with its drift, in planes; ns a parameter and client."""
     before = models.draw(parameters, 0)
-    caster = _intake(before, True)
-    planes = [caster.cast(before, models.moved(before, 1 + client)) for client in range(clients)]
+    encoder = _encoder(before, True)
+    planes = [encoder.cast(before, models.moved(before, 1 + client)) for client in range(clients)]
     after = models.moved(before, 1)
 
     def votes_and_agreement() -> None:
-        votes = tally(caster.plane_layout.words, clients)
+        votes = no_votes(encoder.plane_layout.words, clients)
         for ballot in planes:
             count(votes, ballot)
         way = majority_sign([votes, votes])
         for ballot in planes:
-            agreements(ballot, way, caster.plane_layout)
+            agreements(ballot, way, encoder.plane_layout)
 
     def limit() -> None:
         for _ in range(clients):
@@ -160,7 +160,7 @@ def two_threads(parameters: int, turns: int) -> Figures:
     """BallotEncoder with two threads, wall clock."""
     before = models.draw(parameters, 0)
     after = models.moved(before, 1)
-    one, two = _intake(before, True), _intake(before, True)
+    one, two = _encoder(before, True), _encoder(before, True)
     with ThreadPool(2) as threads:
         contenders: dict[str, Callable[[], object]] = {
             "limit": lambda: rivals.limit(before, after),
@@ -175,7 +175,7 @@ def bad_inputs(size: int, turns: int) -> dict[str, Figures]:
     measured = {}
     for kind in models.BAD:
         before, after = models.bad(kind, size)
-        fast, plain = _intake([before], True), _intake([before], False)
+        fast, plain = _encoder([before], True), _encoder([before], False)
         contenders: dict[str, Callable[[], object]] = {
             "limit": lambda before=before, after=after: rivals.limit([before], [after]),
             "intake": lambda before=before, after=after, fast=fast: fast.cast([before], [after]),
@@ -222,8 +222,8 @@ def growth_in_rounds(parameters: int, clients: int, rounds: int) -> dict[str, fl
 def bytes_held(parameters: int) -> dict[str, float]:
     """What is held of one upload: two planes of bits, whole words for each layer."""
     before = models.draw(parameters, 0)
-    caster = _intake(before, True)
-    planes = caster.cast(before, models.moved(before, 1))
+    encoder = _encoder(before, True)
+    planes = encoder.cast(before, models.moved(before, 1))
     size, layers = sum(layer.size for layer in before), len(before)
     spare = (planes.nbytes * 8 - 2 * size) / layers
     return {
@@ -240,16 +240,16 @@ def second_passes(rounds: Iterable[Round]) -> dict[str, float]:
     """
     from fedcoast.kernels.compiled import DIRECT
 
-    caster: BallotEncoder | None = None
+    encoder: BallotEncoder | None = None
     sampled = 0
     for fl_round in rounds:
         schema = fl_round.schema()
         before = [arithmetic(layer) for name, layer in fl_round.read_start(schema).items() if name in _voting(schema)]
-        caster = caster or _intake(before, True)
+        encoder = encoder or _encoder(before, True)
         for _, model in RoundView(fl_round, schema, "quarantine").uploads():
-            caster.cast(before, [arithmetic(layer) for name, layer in model.items() if name in _voting(schema)])
+            encoder.cast(before, [arithmetic(layer) for name, layer in model.items() if name in _voting(schema)])
             sampled += sum(layer.size > DIRECT for layer in before)
-    missed = 0 if caster is None else caster.missed
+    missed = 0 if encoder is None else encoder.missed
     return {"layers": sampled, "missed": missed}
 
 
@@ -307,7 +307,7 @@ def measure(smoke: bool, runs: list[Path]) -> dict[str, Any]:
         "10M": encoding(10 * million, 2 * turns, naive=True),
         "100M": encoding(100 * million, turns, naive=False),
     })  # fmt: skip
-    part("after intake", lambda: after_intake(10 * million, 5, 2 * turns))
+    part("after intake", lambda: after_encoding(10 * million, 5, 2 * turns))
     part("whole round", lambda: whole_round(10 * million, 5, 2 * turns))
     part("two threads", lambda: two_threads(10 * million, 12 * turns))
     part("bad inputs", lambda: bad_inputs(2 * million, 2 * turns))
@@ -389,7 +389,7 @@ def _cold_starts(parameters: int) -> dict[str, Any]:
         }
 
 
-def _intake(before: list[Any], compiled: bool) -> BallotEncoder:
+def _encoder(before: list[Any], compiled: bool) -> BallotEncoder:
     plane_layout = PlaneLayout(tuple(layer.size for layer in before))
     return BallotEncoder(plane_layout, [num_kept(size, KEEP) for size in plane_layout.sizes], compiled)
 

@@ -22,7 +22,7 @@ import torch
 from benchmarks.record import RESULTS, keep
 from fedcoast import CoAst, replay
 from fedcoast.analysis import disagreement as limits
-from fedcoast.analysis.disagreement import Disagreement, Signs
+from fedcoast.analysis.disagreement import Disagreement, UpdateAgreement
 from fedcoast.analysis.uncertainty import Uncertainty, uncertainty
 from fedcoast.analysis.verdicts import Verdict, verdicts
 from fedcoast.methods.assessment import Assessment
@@ -100,7 +100,7 @@ def pairs(experiment: Experiment, sure: Uncertainty) -> Counter[str]:
     return found
 
 
-def judged(experiment: Experiment, assessment: Assessment, signs: Signs) -> dict[str, Any]:
+def judged(experiment: Experiment, assessment: Assessment, update_agreement: UpdateAgreement) -> dict[str, Any]:
     sure = uncertainty(assessment)
     found = verdicts(assessment, sure)
     by_kind: dict[str, Counter[str]] = {}
@@ -109,7 +109,7 @@ def judged(experiment: Experiment, assessment: Assessment, signs: Signs) -> dict
         by_kind.setdefault(true_kind(experiment, client), Counter())[verdict] += 1
     return {
         "setting": experiment.setting,
-        "told of labels": bool(signs.sentences()),
+        "told of labels": bool(update_agreement.sentences()),
         "attack": experiment.attack,
         "seed": experiment.seed,
         "verdicts": {kind: dict(counts) for kind, counts in by_kind.items()},
@@ -128,7 +128,7 @@ def run(smoke: bool, runs: Path | None = None) -> None:
             for fl_round in replay(folder):
                 assessor.observe(fl_round)
                 disagreement.observe(fl_round)
-            measured.append(judged(experiment, assessor.assessment(), disagreement.signs()))
+            measured.append(judged(experiment, assessor.assessment(), disagreement.summary()))
             print(measured[-1], flush=True)
     if not smoke:
         settings = dict(assessor.settings)
@@ -197,11 +197,11 @@ tell" claims nothing and is never wrong.
 
 {kinds}
 
-*Honest* clients train on their own data, however poor; "hurts" and "idle" are wrong for them. Of the last three "helps"
-is counted as wrong. **Scores do not find wrong labels**: such a client still moves the model where it goes, mostly,
-and a client whose labels are wrong at random may even help. Read the [warnings](#what-is-told-beside-a-verdict) beside
-the verdicts. Nor does honest training prove that a client helps the model: that would need retraining without it, which
-these tables do not do.
+*Honest* clients train on their own data, however poor; "hurts" and "idle" are wrong for them. For the last three kinds,
+"helps" is wrong. **Scores do not find wrong labels**: such a client still moves the model where it goes, mostly,
+and a client whose labels are wrong at random may even help. Read the [warnings](#warnings-beside-a-verdict) beside
+the verdicts. Honest training does not prove that a client helps the model either; only retraining without it
+would, and these tables do not do that.
 
 ## Order
 
@@ -213,12 +213,12 @@ order; where clients are equal (even, the twins of duplicates), telling them apa
 Ranges know the luck of the rounds. Where the method itself ranks against the true order, they can be confidently
 wrong: see [what it does not say](certainty.md#what-an-interval-means).
 
-## What is told beside a verdict
+## Warnings beside a verdict
 
-`fedcoast assess`, reports and the live page say it where it applies; assessments over a Ray cluster and answers in a
-file know nothing of uploads, and cannot warn of labels:
+`fedcoast assess`, reports and the live page show the warnings that apply. Assessments on a Ray cluster, and answers in
+files, have no uploads to look at, so they cannot warn of labels:
 
-| blind spot | told when |
+| blind spot | warned of when |
 | --- | --- |
 | too early | fewer scored rounds than ranges need; said first |
 | possibly wrong labels | updates agree neither early (mean cosine below {early}) nor late (below {late}) |

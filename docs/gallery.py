@@ -123,11 +123,11 @@ def shot_from(page: Page, anchor: str, height: int) -> bytes:
 def side_by_side(pictures: list[bytes]) -> bytes:
     opened = [Image.open(io.BytesIO(picture)) for picture in pictures]
     width, height, gap = opened[0].width, opened[0].height, 24
-    sheet = Image.new("RGB", ((width + gap) * len(opened) - gap, height), "#9aa3b2")
-    for place, picture in enumerate(opened):
-        sheet.paste(picture, (place * (width + gap), 0))
+    picture = Image.new("RGB", ((width + gap) * len(opened) - gap, height), "#9aa3b2")
+    for place, one in enumerate(opened):
+        picture.paste(one, (place * (width + gap), 0))
     out = io.BytesIO()
-    sheet.resize((sheet.width * 5 // 9, sheet.height * 5 // 9), Image.Resampling.LANCZOS).save(out, "PNG")
+    picture.resize((picture.width * 5 // 9, picture.height * 5 // 9), Image.Resampling.LANCZOS).save(out, "PNG")
     return out.getvalue()
 
 

@@ -33,9 +33,9 @@ def main() -> None:
             files[count].write_text(page(invented(count)), encoding="utf-8")
         for size, name, height in ((DESKTOP, "desktop", 400), (PHONE, "phone", 720)):
             rows = [[shot(chromium, files[n], size, scheme) for n in files] for scheme in ("light", "dark")]
-            sheet(rows, f"report-sizes-{name}.png", height)
+            contact_sheet(rows, f"report-sizes-{name}.png", height)
         printed = [shot(chromium, files[n], PAPER, "dark", media="print") for n in files]
-        sheet([printed], "report-sizes-print.png", 800)
+        contact_sheet([printed], "report-sizes-print.png", 800)
         chromium.close()
 
 
@@ -77,7 +77,7 @@ def shot(chromium: Browser, file: Path, size: tuple[int, int], scheme: str, medi
     return picture
 
 
-def sheet(rows: list[list[Image.Image]], name: str, height: int) -> None:
+def contact_sheet(rows: list[list[Image.Image]], name: str, height: int) -> None:
     """Rows of pictures side by side, in as many colours as a page of text and lines needs."""
     width = rows[0][0].width * height // rows[0][0].height
     size = len(rows[0]) * (width + GAP) - GAP, len(rows) * (height + GAP) - GAP

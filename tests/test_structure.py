@@ -1,6 +1,7 @@
 """The shape of the code: modules, functions and constructors stay small, and rooms do not reach into each other."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -133,3 +134,17 @@ def test_the_paper_is_no_part_of_the_package():
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert 'packages = ["src/fedcoast"]' in text
     assert "/paper" not in text.partition("[tool.hatch.build.targets.sdist]")[2].partition("[tool.pytest")[0]
+
+
+def test_every_module_that_a_docstring_names_exists():
+    """`room.module`, `module.function`: a renamed module must not live on in the words about it."""
+    elsewhere = {"fedcoast", "inspect", "sys", "flwr", "result", "train_test_split"}  # modules, a variable, a file
+    root = ROOT / "src/fedcoast"
+    known = {path.stem for path in root.rglob("*") if path.suffix == ".py" or path.is_dir()} | elsewhere
+    lost = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in sorted(root.rglob("*.py"))
+        for name in re.findall(r"`(?:fedcoast\.)?([a-z_]+)\.[a-z_][\w.]*`", path.read_text(encoding="utf-8"))
+        if name not in known
+    ]
+    assert lost == []

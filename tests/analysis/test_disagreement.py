@@ -30,32 +30,32 @@ def rounds(common=1.0, pull=0.0, count=20, seed=0):
         start = end
 
 
-def signs(shown):
+def summary_of(shown):
     watch = Disagreement()
     for fl_round in shown:
         watch.observe(fl_round)
-    return watch.signs()
+    return watch.summary()
 
 
 def test_clients_that_share_a_direction_at_first_need_no_warning():
-    found = signs(rounds())
+    found = summary_of(rounds())
     assert found.early > 0.3
     assert found.sentences() == []
 
 
 def test_updates_that_never_agree_are_told_as_possible_wrong_labels():
-    (text,) = signs(rounds(common=0.0)).sentences()
+    (text,) = summary_of(rounds(common=0.0)).sentences()
     assert "some labels may be wrong" in text
     assert "a client with wrong labels can score above a clean one" in text
 
 
 def test_a_lasting_pull_on_the_last_layer_is_told_as_label_skew():
-    (text,) = signs(rounds(pull=2.0)).sentences()
+    (text,) = summary_of(rounds(pull=2.0)).sentences()
     assert "label skew" in text
 
 
 def test_a_few_rounds_tell_nothing():
-    assert signs(rounds(common=0.0, pull=2.0, count=6)).sentences() == []
+    assert summary_of(rounds(common=0.0, pull=2.0, count=6)).sentences() == []
 
 
 def test_an_unreadable_upload_and_a_quarantined_client_cost_nothing():
@@ -65,7 +65,7 @@ def test_an_unreadable_upload_and_a_quarantined_client_cost_nothing():
             local["dan"] = "no model"
             yield Round(fl_round.number, fl_round.start, local, fl_round.end)
 
-    assert signs(spoiled()).early > 0.3
+    assert summary_of(spoiled()).early > 0.3
 
 
 def test_a_tiny_last_layer_says_nothing_of_labels():
@@ -75,7 +75,7 @@ def test_a_tiny_last_layer_says_nothing_of_labels():
     shown = [
         Round(r.number, cut(r.start), {c: cut(m) for c, m in r.local.items()}, cut(r.end)) for r in rounds(pull=9.0)
     ]
-    assert not any("label skew" in text for text in signs(shown).sentences())
+    assert not any("label skew" in text for text in summary_of(shown).sentences())
 
 
 @pytest.mark.parametrize(
@@ -95,5 +95,5 @@ def test_differences_in_place_of_models_are_told_in_any_loop():
             local = {c: {n: m[n] - r.start[n] for n in m} for c, m in r.local.items()}
             yield Round(r.number, r.start, local, r.end)
 
-    (text,) = signs(differing()).sentences()
+    (text,) = summary_of(differing()).sentences()
     assert "they look like differences or gradients" in text

@@ -39,7 +39,7 @@ def test_without_a_kept_head_the_verdict_says_so(signed):
 
 def test_rounds_cut_off_at_the_end_are_found(signed):
     shutil.rmtree(signed / "run" / "rounds" / "0000000005")
-    assert "rounds were cut off at the end, or the chain was written anew" in (done := verify(signed)).stdout
+    assert "rounds were cut off at the end, or the chain was rewritten" in (done := verify(signed)).stdout
     assert done.code == 1
 
 

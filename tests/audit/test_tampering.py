@@ -215,7 +215,7 @@ def test_a_chain_that_was_written_anew_from_there_on_is_found_by_a_head_that_was
     for number in range(3, ROUNDS + 1):
         link = relinked(copy, number, previous=link.hash)
     assert verify(copy).agrees, "this is what a chain cannot tell without a head"
-    assert "was written anew" in named(copy, head=noted_head)["rounds"]
+    assert "was rewritten" in named(copy, head=noted_head)["rounds"]
 
 
 def test_a_tail_that_was_cut_off_is_found_by_a_head_that_was_kept(copy):
@@ -247,7 +247,7 @@ def test_a_round_that_was_slipped_between_two_is_named(tmp_path):
     path = place(tmp_path / "run", 4) / "round.json"
     path.write_text(path.read_text().replace('"number": 7', '"number": 4'))
     relinked(tmp_path / "run", 4)
-    assert "was added: round 7 does not go on from it" in named(tmp_path / "run")["rounds/0000000004"]
+    assert "was added: round 7 does not follow it" in named(tmp_path / "run")["rounds/0000000004"]
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

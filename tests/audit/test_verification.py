@@ -74,7 +74,7 @@ def test_everything_can_be_had_as_json(run):
 def test_a_run_without_a_chain_does_not_pass_for_verified(run):
     without_chain(run)
     done = fedcoast("verify", run)
-    assert (done.exit_code, "This run carries no chain" in done.stdout) == (1, True)
+    assert (done.exit_code, "This run has no chain" in done.stdout) == (1, True)
 
 
 def test_a_report_carries_the_head_the_settings_and_the_scores_and_is_confirmed(run, report):
@@ -82,7 +82,7 @@ def test_a_report_carries_the_head_the_settings_and_the_scores_and_is_confirmed(
     done = fedcoast("verify", run, "--report", report)
     assert done.exit_code == 0
     expected = (
-        f"agrees: {report}: its report follows from the rounds up to 5, whose head it carries, by coast(keep=0.3, "
+        f"agrees: {report}: its report follows from the rounds up to 5, and it states their head, by coast(keep=0.3, "
     )
     assert expected in done.stdout
 
@@ -100,7 +100,7 @@ def test_a_report_stays_true_while_the_run_grows(tmp_path):
     fedcoast("report", tmp_path / "run", "-o", tmp_path / "r.json")
     record(tmp_path / "run", first=4)
     done = fedcoast("verify", tmp_path / "run", "--report", tmp_path / "r.json")
-    assert "follows from the rounds up to 4, whose head it carries, by coast(" in done.stdout
+    assert "follows from the rounds up to 4, and it states their head, by coast(" in done.stdout
     assert done.exit_code == 0
 
 
@@ -283,8 +283,8 @@ def test_a_true_report_is_not_blamed_for_a_recording_that_was_changed(run, repor
     path.unlink()
     found = verify(run, [report])
     assert [finding.file for finding in found.findings] == ["rounds/0000000003/client-000001.safetensors"]
-    assert (found.confirmed, found.unchecked) == ((), (f"{report}, since the recording is not what it was",))
-    expected = f"not checked: {report}, since the recording is not what it was"
+    assert (found.confirmed, found.unchecked) == ((), (f"{report}, since the recording itself was changed",))
+    expected = f"not checked: {report}, since the recording itself was changed"
     assert expected in fedcoast("verify", run, "--report", report).stdout
 
 
@@ -297,7 +297,7 @@ def test_a_head_that_was_kept_earlier_says_what_was_added_since(run, tmp_path):
 
 def test_what_cannot_be_verified_at_all_is_said(run, tmp_path):
     for arguments, error, expected in (
-        ([tmp_path / "nowhere"], BadFile, "is no recorded run"),
+        ([tmp_path / "nowhere"], BadFile, "is not a recorded run"),
         ([run, "--head", "abc"], BadSetting, "64 hexadecimal digits"),
         ([run, "--report", tmp_path / "nowhere.html"], BadFile, "is no file"),
     ):

@@ -130,7 +130,7 @@ def test_it_comes_back_when_the_server_was_restarted(visit, tmp_path, port):
     assert not [text for text in page.complaints if not re.search("ERR_CONNECTION_REFUSED|ERR_INCOMPLETE", text)]
 
 
-def test_a_run_that_is_begun_anew_is_shown_anew(visit, tmp_path, port):
+def test_a_run_that_replaces_another_is_shown_from_its_beginning(visit, tmp_path, port):
     with served(tmp_path / "run", port) as address:
         page, recorder = grown(visit, tmp_path / "run", address, federation(rounds=8, clients=CLIENTS))
         recorder.close()

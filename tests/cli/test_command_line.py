@@ -56,7 +56,7 @@ def test_another_method_can_be_asked(run):
     wrong = invoke("assess", run, "--method", "cosin")
     assert "did you mean cosine?" in str(wrong.exception)
     mixed = invoke("assess", run, "--method", "cosine", "--keep", "0.5")
-    assert "options of CoAst mean nothing to cosine" in str(mixed.exception)
+    assert "options of CoAst do not apply to cosine" in str(mixed.exception)
 
 
 def test_every_option_of_another_method_can_be_given(run):

@@ -73,9 +73,9 @@ def test_every_command_that_answers_takes_coasts_options_and_shows_their_default
 def test_assess_shows_ranges_and_the_ranks_that_are_open(tmp_path):
     """Trial 1.6: `assess` never showed a range."""
     record(tmp_path / "run", 12)
-    said = fedcoast("assess", tmp_path / "run").stdout
-    assert "90% range" in said
-    assert len(re.findall(r"^ ?\d \(\d–\d\) .*−?[\d.]+ to −?[\d.]+ ", said, re.MULTILINE)) == 3
+    printed = fedcoast("assess", tmp_path / "run").stdout
+    assert "90% range" in printed
+    assert len(re.findall(r"^ ?\d \(\d–\d\) .*−?[\d.]+ to −?[\d.]+ ", printed, re.MULTILINE)) == 3
 
 
 def test_one_client_of_the_lab_has_no_agreement_with_an_order(tmp_path):
@@ -175,7 +175,7 @@ def test_wrong_labels_are_warned_about_and_the_clean_client_is_not_called_the_le
         disagreement.observe(fl_round)
     answer = assessor.assessment()
     found = uncertainty(answer)
-    assert any("labels may be wrong" in text for text in blind_spots(answer, found, disagreement.signs()))
+    assert any("labels may be wrong" in text for text in blind_spots(answer, found, disagreement.summary()))
     assert found.rank_intervals[0] != (5, 5)
 
 

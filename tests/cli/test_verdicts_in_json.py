@@ -23,13 +23,13 @@ def run(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def said(run):
+def content(run):
     return json.loads(fedcoast("assess", run, "--json").stdout)
 
 
-def test_json_has_the_verdicts_and_ranges_that_people_are_shown(said):
-    answer = Assessment.from_json(json.dumps(said))
-    found, beside = uncertainty(answer), said["verdicts"]
+def test_json_has_the_verdicts_and_ranges_that_people_are_shown(content):
+    answer = Assessment.from_json(json.dumps(content))
+    found, beside = uncertainty(answer), content["verdicts"]
     assert beside["verdicts"] == [verdicts(answer, found)[client] for client in answer.clients]
     assert beside["ranges"] == [list(found.joint_intervals[client]) for client in answer.clients]
     assert beside["rank_ranges"] == [list(found.rank_intervals[client]) for client in answer.clients]
@@ -42,35 +42,35 @@ def test_json_says_too_early_where_people_are_told_so(tmp_path):
     with Recorder(tmp_path / "run") as recorder:
         for fl_round in federation(rounds=4):
             recorder.observe(fl_round)
-    said = json.loads(fedcoast("assess", tmp_path / "run", "--json").stdout)["verdicts"]
-    assert said["too_early"].startswith("Too early to say who helps")
-    assert set(said["verdicts"]) == {"cannot tell"}
-    assert said["ranges"] == said["rank_ranges"] == [None] * len(said["verdicts"])
+    content = json.loads(fedcoast("assess", tmp_path / "run", "--json").stdout)["verdicts"]
+    assert content["too_early"].startswith("Too early to say who helps")
+    assert set(content["verdicts"]) == {"cannot tell"}
+    assert content["ranges"] == content["rank_ranges"] == [None] * len(content["verdicts"])
 
 
-def test_a_whole_answer_is_confirmed(run, said, tmp_path):
-    (tmp_path / "answer.json").write_text(json.dumps(said))
+def test_a_whole_answer_is_confirmed(run, content, tmp_path):
+    (tmp_path / "answer.json").write_text(json.dumps(content))
     assert verify(run, [tmp_path / "answer.json"]).findings == ()
 
 
 FORGERIES = {
-    "a verdict": lambda said: said["verdicts"].update(verdicts=["helps"] * len(said["clients"])),
-    "a range": lambda said: said["verdicts"]["ranges"][0].reverse(),
-    "a range of ranks": lambda said: said["verdicts"].update(rank_ranges=[[1, 1]] * len(said["clients"])),
-    "a warning added": lambda said: said["verdicts"]["warnings"].append("ann is to be trusted"),
-    "too early": lambda said: said["verdicts"].update(too_early="Too early."),
-    "a confidence": lambda said: said["verdicts"].update(level=0.99),
-    "another kind of thing": lambda said: said.update(verdicts="all help"),
-    "the unchanged uploads of the rider": lambda said: said.pop("unchanged"),
-    "the unchanged upload of one round": lambda said: said["unchanged"].pop("7"),
-    "an unchanged upload of somebody else": lambda said: said["unchanged"]["7"].reverse(),
+    "a verdict": lambda content: content["verdicts"].update(verdicts=["helps"] * len(content["clients"])),
+    "a range": lambda content: content["verdicts"]["ranges"][0].reverse(),
+    "a range of ranks": lambda content: content["verdicts"].update(rank_ranges=[[1, 1]] * len(content["clients"])),
+    "a warning added": lambda content: content["verdicts"]["warnings"].append("ann is to be trusted"),
+    "too early": lambda content: content["verdicts"].update(too_early="Too early."),
+    "a confidence": lambda content: content["verdicts"].update(level=0.99),
+    "another kind of thing": lambda content: content.update(verdicts="all help"),
+    "the unchanged uploads of the rider": lambda content: content.pop("unchanged"),
+    "the unchanged upload of one round": lambda content: content["unchanged"].pop("7"),
+    "an unchanged upload of somebody else": lambda content: content["unchanged"]["7"].reverse(),
 }
 
 
 @pytest.mark.parametrize("forge", FORGERIES.values(), ids=FORGERIES.keys())
-def test_forged_verdicts_in_an_answer_are_found(run, said, tmp_path, forge):
-    forged = json.loads(json.dumps(said))
+def test_forged_verdicts_in_an_answer_are_found(run, content, tmp_path, forge):
+    forged = json.loads(json.dumps(content))
     forge(forged)
-    assert forged != said
+    assert forged != content
     (tmp_path / "answer.json").write_text(json.dumps(forged))
     assert verify(run, [tmp_path / "answer.json"]).findings

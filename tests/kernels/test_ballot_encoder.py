@@ -1,7 +1,8 @@
-"""The quick intake is the readable ballot, bit for bit: with machine code and without, on any number of threads."""
+"""The fast encoder gives the readable ballot, bit for bit: with machine code and without, on any number of threads."""
 
 import importlib.util
 import logging
+import os
 import subprocess
 import sys
 
@@ -197,7 +198,7 @@ def _nothing_ready(monkeypatch):
 
 
 @pytest.mark.usefixtures("_nothing_ready")
-def test_without_numba_numpy_does_the_work(monkeypatch):
+def test_without_numba_numpy_takes_over(monkeypatch):
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "numba" else found(name))
     assert compiling.kernels("float32", wait=True) is None
@@ -206,14 +207,14 @@ def test_without_numba_numpy_does_the_work(monkeypatch):
 
 
 @pytest.mark.usefixtures("_nothing_ready")
-def test_a_compiler_that_fails_is_told_of_and_numpy_does_the_work(monkeypatch, caplog):
+def test_a_failing_compiler_is_reported_and_numpy_takes_over(monkeypatch, caplog):
     def fail(name, *_):
         raise OSError(f"no {name} today")
 
     monkeypatch.setattr(importlib, "import_module", fail)
     with caplog.at_level(logging.WARNING, logger="fedcoast"):
         assert compiling.kernels("float64", wait=True) is None
-    assert "NumPy does their work (OSError: no fedcoast.kernels.compiled today)" in caplog.text
+    assert "kernels unavailable; falling back to NumPy (OSError: no fedcoast.kernels.compiled today)" in caplog.text
     start, local = [np.zeros(3)], [np.array([1.0, 0, -2])]
     assert cast(start, local, 0.4, True, ThreadPool())[0] == [[0, 0, -1]]
 
@@ -250,3 +251,30 @@ print(waited)
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], env=nowhere, capture_output=True, text=True)
     assert done.stderr == ""
     assert float(done.stdout) < 2
+
+
+WATCHED = """
+import os, sys, threading
+
+replaced = []
+
+class Watched(type(sys)):
+    def __setattr__(self, name, value):
+        if name == "stdout":
+            replaced.append(threading.current_thread().name)
+        super().__setattr__(name, value)
+
+sys.__class__ = Watched
+from fedcoast.kernels import compiling
+compiling.kernels("float32", wait=True)
+assert "numba" in sys.modules
+assert not [name for name in os.environ if name.startswith("NUMBA_DISABLE")]
+assert replaced == [], replaced
+"""
+
+
+def test_the_compiler_in_the_background_never_replaces_the_standard_output():
+    pytest.importorskip("colorama")  # numba highlights its messages through it, and that replaces sys.stdout
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_DISABLE")}
+    done = subprocess.run([sys.executable, "-c", WATCHED], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr

@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 
 from fedcoast.kernels import movement as movement_module
 from fedcoast.kernels.ballots import signs
-from fedcoast.kernels.bit_planes import SPAN, PlaneLayout, agreements, signs_of, sizes, to_planes, to_signs
+from fedcoast.kernels.bit_planes import SPAN, PlaneLayout, agreements, signs_of, sizes, to_signs
 from fedcoast.kernels.compiling import kernels
-from fedcoast.kernels.movement import agreement, movement, movement_planes, vote_direction, votes
+from fedcoast.kernels.movement import agreement, movement, movement_planes, votes
 from fedcoast.kernels.threads import ThreadPool
-from fedcoast.kernels.vote_counts import count, majority_sign, tally
+from fedcoast.kernels.vote_counts import count, majority_sign, no_votes
+from plain_votes import to_planes, vote_direction
 from strategies import seeds, steady
 
 BORDERS = st.sampled_from([1, 2, 63, 64, 65, 128, 200, 1000])
@@ -22,7 +23,7 @@ def drawn(rng, schema):
     return [rng.integers(-1, 2, size).astype(np.int8) for size in schema]
 
 
-def seated(layers):
+def packed(layers):
     return np.concatenate([to_planes(layer) for layer in layers], axis=1)
 
 
@@ -30,7 +31,7 @@ def seated(layers):
 @given(seeds, schemas)
 def test_what_is_put_into_planes_comes_back_and_the_rest_is_zero(seed, schema):
     layers = drawn(np.random.default_rng(seed), schema)
-    plane_layout, planes = PlaneLayout(tuple(schema)), seated(layers)
+    plane_layout, planes = PlaneLayout(tuple(schema)), packed(layers)
     assert planes.shape == (2, plane_layout.words)
     for part, layer in zip(plane_layout.layers(planes), layers, strict=True):
         assert to_signs(part, layer.size).tolist() == layer.tolist()
@@ -39,7 +40,7 @@ def test_what_is_put_into_planes_comes_back_and_the_rest_is_zero(seed, schema):
 
 def test_planes_take_two_bits_an_entry_and_at_most_two_words_a_layer_more():
     for schema in [(1,), (64,), (65, 1, 10_000), (3,) * 50]:
-        planes = PlaneLayout(schema).silence()
+        planes = PlaneLayout(schema).empty_planes()
         assert 8 * planes.nbytes <= 2 * sum(schema) + 128 * len(schema)
 
 
@@ -48,19 +49,19 @@ def test_planes_take_two_bits_an_entry_and_at_most_two_words_a_layer_more():
 def test_agreement_on_planes_is_agreement(seed, schema):
     rng, plane_layout = np.random.default_rng(seed), PlaneLayout(tuple(schema))
     signal, way, base = (drawn(rng, schema) for _ in range(3))
-    row = agreements(seated(signal), seated(way), plane_layout)
+    row = agreements(packed(signal), packed(way), plane_layout)
     assert row.tolist() == [agreement(one, other) for one, other in zip(signal, way, strict=True)]
-    assert sizes(seated(signal), plane_layout).tolist() == [np.count_nonzero(one) for one in signal]
+    assert sizes(packed(signal), plane_layout).tolist() == [np.count_nonzero(one) for one in signal]
     apart = [int(np.abs(one - other).sum()) for one, other in zip(signal, base, strict=True)]
-    assert sizes(seated(signal), plane_layout, seated(base)).tolist() == apart
+    assert sizes(packed(signal), plane_layout, packed(base)).tolist() == apart
 
 
 def test_layers_across_the_borders_of_what_is_counted_at_once_are_counted_once():
     rng, schema = np.random.default_rng(0), (64 * SPAN - 5, 3, 64 * SPAN * 2 + 1, 64)
     signal, way = drawn(rng, schema), drawn(rng, schema)
-    row = agreements(seated(signal), seated(way), PlaneLayout(schema))
+    row = agreements(packed(signal), packed(way), PlaneLayout(schema))
     assert row.tolist() == [agreement(one, other) for one, other in zip(signal, way, strict=True)]
-    assert sizes(seated(signal), PlaneLayout(schema)).tolist() == [np.count_nonzero(one) for one in signal]
+    assert sizes(packed(signal), PlaneLayout(schema)).tolist() == [np.count_nonzero(one) for one in signal]
 
 
 @steady
@@ -73,8 +74,8 @@ def test_the_sign_of_a_sum_needs_no_sum(seed, schema, dtype, shift):
         step = dtype(shift)
         for own in (step, -step):
             found = signs_of(layers, PlaneLayout(tuple(schema)), [own] * len(layers))
-            assert found.tolist() == seated([signs(layer + own) for layer in layers]).tolist()
-    assert signs_of(layers, PlaneLayout(tuple(schema))).tolist() == seated([signs(layer) for layer in layers]).tolist()
+            assert found.tolist() == packed([signs(layer + own) for layer in layers]).tolist()
+    assert signs_of(layers, PlaneLayout(tuple(schema))).tolist() == packed([signs(layer) for layer in layers]).tolist()
 
 
 @steady
@@ -83,7 +84,7 @@ def test_votes_counted_in_planes_are_the_votes(seed, size, clients):
     rng, counts, sums = np.random.default_rng(seed), [], []
     for number in clients:
         ballots = [*drawn(rng, [size] * number)]
-        counts.append(tally(-(-size // 64), number))
+        counts.append(no_votes(-(-size // 64), number))
         for ballot in ballots:
             count(counts[-1], to_planes(ballot))
         sums.append(votes(ballots))
@@ -95,7 +96,7 @@ def test_votes_counted_in_planes_are_the_votes(seed, size, clients):
 
 def test_everyone_voting_alike_overflows_nothing():
     ones = np.ones(70, np.int8)
-    votes = tally(2, 255)
+    votes = no_votes(2, 255)
     for _ in range(255):
         count(votes, to_planes(ones))
     assert to_signs(majority_sign([votes, votes, votes]), 70).tolist() == ones.tolist()
@@ -116,4 +117,4 @@ def test_movement_in_pieces_is_movement(monkeypatch, compiled, threads, ulps):
     with ThreadPool(threads) as threads:
         planes = movement_planes(models, ulps, PlaneLayout(schema), threads)
     expected = [movement(window, ulps) for window in zip(*models, strict=True)]
-    assert planes.tolist() == seated(expected).tolist()
+    assert planes.tolist() == packed(expected).tolist()

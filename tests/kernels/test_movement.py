@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fedcoast.kernels.movement import agreement, movement, vote_direction, votes
+from fedcoast.kernels.movement import agreement, movement, votes
 
 
 def test_votes_are_the_sum_of_the_ballots_and_the_ballots_stay_as_they_were():
@@ -16,19 +16,6 @@ def test_votes_are_the_sum_of_the_ballots_and_the_ballots_stay_as_they_were():
 
 def test_votes_of_more_clients_than_a_byte_can_count_do_not_wrap_around():
     assert votes([np.ones(1, np.int8)] * 1000).tolist() == [1000]
-
-
-def test_vote_direction_is_the_sign_of_the_sum_over_the_window():
-    rng = np.random.default_rng(1)
-    window = [rng.integers(-5, 6, size=40).astype(np.int32) for _ in range(3)]
-    expected = [int(np.sign(sum(int(v[h]) for v in window))) for h in range(40)]
-    assert 0 in expected
-    assert vote_direction(window).tolist() == expected
-
-
-def test_vote_direction_of_sums_beyond_32_bits_keeps_its_sign():
-    most = np.array([np.iinfo(np.int32).max], np.int32)
-    assert vote_direction([most, most]).tolist() == [1]
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])

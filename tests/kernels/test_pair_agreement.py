@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcoast.kernels import pair_agreement
-from fedcoast.kernels.bit_planes import PlaneLayout, to_planes
+from fedcoast.kernels.bit_planes import PlaneLayout
 from fedcoast.kernels.threads import ThreadPool
+from plain_votes import to_planes
 from strategies import steady
 
 

@@ -157,12 +157,12 @@ def test_replay_adds_up_what_the_members_did_in_each_leg():
     origin = {"w": np.array([1.0, 1.0])}
     both = {0: (1.0, {"w": np.array([1.0, 0.0])}), 1: (3.0, {"w": np.array([0.0, 4.0])})}
     second_alone = {1: (1.0, {"w": np.array([10.0, 10.0])})}
-    legs = [both, second_alone]
-    assert replay(origin, legs, 0b00)["w"].tolist() == [1, 1]
-    assert replay(origin, legs, 0b01)["w"].tolist() == [2, 1]
-    assert replay(origin, legs, 0b10)["w"].tolist() == [11, 15]
-    assert replay(origin, legs, 0b11)["w"].tolist() == [11.25, 14]
-    assert replay(origin, legs, 0b10, "fixed")["w"].tolist() == [11, 14]
+    cohorts = [both, second_alone]
+    assert replay(origin, cohorts, 0b00)["w"].tolist() == [1, 1]
+    assert replay(origin, cohorts, 0b01)["w"].tolist() == [2, 1]
+    assert replay(origin, cohorts, 0b10)["w"].tolist() == [11, 15]
+    assert replay(origin, cohorts, 0b11)["w"].tolist() == [11.25, 14]
+    assert replay(origin, cohorts, 0b10, "fixed")["w"].tolist() == [11, 14]
 
 
 def copied(model):

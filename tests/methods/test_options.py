@@ -10,6 +10,7 @@ import pytest
 from fedcoast import BadSetting
 from fedcoast.methods import CGSV, METHODS, CoAst, TMCShapley
 from fedcoast.methods.configured import AssessorConfig, ConfiguredAssessor
+from fedcoast.methods.options import option
 from fedcoast.methods.registry import config_of
 from fedcoast.storage.old_settings import RENAMED, translated
 from fixture_q import Quadratic
@@ -43,8 +44,8 @@ def test_an_answer_s_settings_make_the_same_configuration_again(name):
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_every_option_has_help_of_one_line(name):
-    for option, help_line in METHODS[name].config.glossary().items():
-        assert help_line.endswith("."), option
+    for one, help_line in METHODS[name].config.glossary().items():
+        assert help_line.endswith("."), one
         assert "\n" not in help_line
 
 
@@ -60,6 +61,39 @@ def test_options_are_read_from_text_by_their_type():
     }
     with pytest.raises(BadSetting, match=r"no option 'within'; there are .*did you mean within_tol\?"):
         config.read_texts({"within": "1"})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class UncheckedConfig(AssessorConfig):
+    """As a package of somebody else may write it: options with types, and no checks of its own."""
+
+    deadzone: float = option(0.0, "Entries that move less have no sign.")
+    samples: int | None = option(None, "How many are drawn; none for all.")
+
+
+class Unchecked(ConfiguredAssessor[UncheckedConfig]):
+    method = "unchecked"
+
+    def _step(self, view, state):
+        return {view.number: {client: self.config.deadzone for client, _ in view.uploads()}}, state
+
+
+@pytest.mark.parametrize(
+    ("texts", "problem"),
+    [
+        ({"deadzone": "x"}, "deadzone must be a number; got 'x'"),
+        ({"deadzone": "none"}, "deadzone must be a number; got 'none'"),
+        ({"samples": "0.5"}, "samples must be an integer, or None; got '0.5'"),
+    ],
+)
+def test_a_text_is_refused_where_an_option_is_a_number_without_a_check_by_the_method(texts, problem):
+    values = UncheckedConfig.read_texts(texts)
+    with pytest.raises(BadSetting, match=problem):
+        Unchecked(**values)
+    with pytest.raises(BadSetting, match=problem):
+        Unchecked(UncheckedConfig(), **values)
+    fitting = Unchecked(**UncheckedConfig.read_texts({"deadzone": "2", "samples": "none"}))
+    assert (fitting.config.deadzone, fitting.config.samples) == (2, None)
 
 
 def test_a_configuration_can_be_given_whole_and_changed():

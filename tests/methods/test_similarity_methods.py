@@ -1,5 +1,6 @@
 """Cosine, CGSV, ShapFed and update norm at the edges: idle, alone, absent, quarantined, scaled, harmful."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 import fixture_a
 from fedcoast import BadSetting, Round
-from fedcoast.methods import CGSV, CGSVResearchCode, Cosine, Norm, ShapFed
+from fedcoast.methods import CGSV, CGSVResearchCode, Cosine, Norm, ShapFed, SpectralFuse
 from fedcoast.methods.similarity.shapfed import class_cosines
 from federations import federation, show, with_upload, without
 
@@ -222,17 +223,19 @@ def test_shapfed_takes_a_head_without_bias_and_of_more_dimensions():
     assert all(-1 <= score <= 1 for score in show(ShapFed(), [Round(1, start, local, start)]).scores.values())
 
 
+@pytest.mark.parametrize("kind", [ShapFed, SpectralFuse])
 @pytest.mark.parametrize(
     ("model", "text"),
     [
-        ({"w": np.zeros(4)}, "ShapFed needs a classifier with a head of two or more dimensions"),
+        ({"w": np.zeros(4)}, "needs a classifier with a head of two or more dimensions"),
         ({"w": np.zeros((1, 4)), "b": np.zeros(1)}, r"a row for each of two or more classes.*w \(1, 4\), b \(1,\)"),
         ({"w": np.zeros((3, 4)), "b": np.zeros(4)}, r"layers='head' chose w \(3, 4\), b \(4,\). Name the head"),
     ],
 )
-def test_shapfed_refuses_what_is_no_classifier(model, text):
-    with pytest.raises(BadSetting, match=text):
-        show(ShapFed(), [Round(1, model, {"a": model}, model)])
+def test_a_method_of_heads_refuses_what_is_no_classifier(kind, model, text):
+    with pytest.raises(BadSetting, match=f"{kind.__name__} needs a classifier.*") as refused:
+        show(kind(), [Round(1, model, {"a": model}, model)])
+    assert re.search(text, str(refused.value))
 
 
 @directions

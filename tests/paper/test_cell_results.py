@@ -98,7 +98,7 @@ def test_clients_that_miss_rounds_are_compared_by_the_round():
     assert comparable_scores(state, half) == comparable_scores(state, half, adjust=True) == [0.5, 0.3, 0.2]
 
 
-def test_a_slot_may_even_out_which_rounds_its_clients_were_in(tmp_path):
+def test_a_cell_may_adjust_for_the_rounds_its_clients_missed(tmp_path):
     half = replace(RUN, participation=0.5)
     rich_and_poor = {"1": [None, 9.0, 8.0], "2": [3.0, 2.0, None], "3": [3.0, None, 1.0]}
     run_results = RunResults(tmp_path)
@@ -107,7 +107,7 @@ def test_a_slot_may_even_out_which_rounds_its_clients_were_in(tmp_path):
     cells = tuple(
         replace(cell(spec=plain("norm"), published=None, adjusted=even), experiment=half) for even in (False, True)
     )
-    plainly, evenly = fill(Table("beyond", "T", cells, (0,)), run_results)
-    assert (plainly.mean, evenly.mean) == (pytest.approx(-0.5), pytest.approx(1))
-    columns = [replace(found, cell=replace(found.cell, column=f"{found.cell.adjusted}")) for found in (plainly, evenly)]
+    raw, adjusted = fill(Table("beyond", "T", cells, (0,)), run_results)
+    assert (raw.mean, adjusted.mean) == (pytest.approx(-0.5), pytest.approx(1))
+    columns = [replace(found, cell=replace(found.cell, column=f"{found.cell.adjusted}")) for found in (raw, adjusted)]
     assert grids(columns).splitlines()[-1].endswith("| −0.50 (1) | 1.00 (1) | −0.50 |")  # the average counts runs once

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from fedcoast.kernels.ballots import ballot, num_kept, pack, unpack
-from fedcoast.kernels.movement import agreement, movement, vote_direction, votes
+from fedcoast.kernels.movement import agreement, movement, votes
 from strategies import keeps, steady
 
 # Multiples of 1/1024 below 2^11: powers of two scale them without rounding.
@@ -75,7 +75,6 @@ def test_votes_do_not_depend_on_the_order_of_the_ballots(update, clients, random
     ballots = [ballot(np.roll(update, shift), 0.3) for shift in range(clients)]
     shuffled = random.sample(ballots, clients)
     assert votes(ballots).tolist() == votes(shuffled).tolist()
-    assert vote_direction([votes(ballots)] * 3).tolist() == np.sign(votes(ballots)).tolist()
 
 
 @steady

@@ -46,7 +46,7 @@ def test_a_run_that_has_not_begun_is_waited_for(tmp_path):
     assert follower.assessor.last_round == 4
 
 
-def test_a_run_that_is_begun_anew_is_followed_anew(tmp_path):
+def test_a_run_that_replaces_another_is_followed_from_its_beginning(tmp_path):
     record(tmp_path / "run", federation(rounds=6))
     follower = RunFollower(tmp_path / "run")
     follower.catch_up()
@@ -60,7 +60,7 @@ def test_a_run_that_is_begun_anew_is_followed_anew(tmp_path):
     assert follower.report().assessment == show(CoAst(), fresh)
 
 
-def test_a_run_begun_anew_with_more_rounds_between_two_looks_is_not_mixed_up(tmp_path):
+def test_a_longer_run_that_replaces_another_between_two_looks_is_not_mixed_up(tmp_path):
     record(tmp_path / "run", federation(rounds=4))
     follower = RunFollower(tmp_path / "run")
     follower.catch_up()

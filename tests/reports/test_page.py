@@ -325,7 +325,7 @@ def test_the_ending_of_the_file_says_the_form(record, tmp_path):
         assert (tmp_path / "new" / f"report.{form}").stat().st_size > 100
     write(record, tmp_path / "report.txt", "md")
     assert (tmp_path / "report.txt").read_text().startswith("# Contributions")
-    with pytest.raises(BadSetting, match="a report is html, md, csv, json, png; got 'pdf'"):
+    with pytest.raises(BadSetting, match="a report is one of html, md, csv, json, png; got 'pdf'"):
         write(record, tmp_path / "report.pdf")
     assert not (tmp_path / "report.pdf").exists()
 

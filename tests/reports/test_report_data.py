@@ -282,4 +282,6 @@ def test_where_everybody_missed_a_round_it_is_said_in_words():
     credits = {n: {client: 1.0 for at, client in enumerate("abc") if (n + at) % 3} for n in range(12)}
     scores = {client: float(sum(client in of for of in credits.values())) for client in "abc"}
     report = build_report(Assessment("mine", scores, credits, rounds_scored={c: int(s) for c, s in scores.items()}))
-    assert coverage(report).startswith("No client took part in all 12 valued rounds. Totals favour those")
+    assert coverage(report).startswith(
+        "No client took part in all 12 valued rounds. Totals favour clients that took part often"
+    )

@@ -122,8 +122,8 @@ def test_too_few_rounds_make_a_report_and_a_code(run, tmp_path):
     [
         (["report", "nowhere"], "nowhere is not a folder"),
         (["report", "RUN", "--keep", "10"], "did you mean 0.10?"),
-        (["report", "RUN", "-o", "x.pdf"], "a report is html, md, csv, json, png; got 'pdf'"),
-        (["report", "nowhere", "-o", "x.pdf"], "a report is html, md, csv, json, png; got 'pdf'"),
+        (["report", "RUN", "-o", "x.pdf"], "a report is one of html, md, csv, json, png; got 'pdf'"),
+        (["report", "nowhere", "-o", "x.pdf"], "a report is one of html, md, csv, json, png; got 'pdf'"),
         (["report", "RUN", "--level", "90"], "did you mean 0.90?"),
         (["report", "RUN", "--methods", "cosin"], "did you mean cosine?"),
         (["report", "RUN", "--budget", "much"], "budget must be an amount"),

@@ -148,7 +148,7 @@ def test_no_test_patient_is_trained_on(heart):
 def test_the_values_of_the_sites_add_up_to_what_all_of_them_gain(heart):
     experiment = SiteExperiment(model="linear", rounds=5)
     federation = SiteFederation(heart, experiment)
-    before, after = federation.judge(federation.first_model()), federation.judge(federation.last_model())
+    before, after = federation.evaluate(federation.first_model()), federation.evaluate(federation.last_model())
     values = retraining_shapley(heart, experiment)["pooled"]
     assert sum(values.values()) == pytest.approx(before["test loss"] - after["test loss"])
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcoast.stats.participation_adjustment import adjusted_mean, parts, resting
+from fedcoast.stats.participation_adjustment import adjusted_mean, effective_rounds, parts
 
 NAN = float("nan")
 
@@ -73,13 +73,13 @@ def test_each_round_adds_what_least_squares_gives_with_all_others_at_zero(seed, 
 
 def test_a_level_rests_on_the_rounds_that_connect_its_client_with_the_rest():
     _, credits = drawn(0, rounds=60, clients=4, share=2)
-    assert resting(~np.isnan(credits)) == pytest.approx(60)
+    assert effective_rounds(~np.isnan(credits)) == pytest.approx(60)
     credits[30:, :2] = credits[:30, 2:] = NAN
     credits[15, 2] = 0.5
-    assert (resting(~np.isnan(credits)) < 2).all()
+    assert (effective_rounds(~np.isnan(credits)) < 2).all()
     credits[10:50, 1:3] = 0.5
-    assert (resting(~np.isnan(credits)) > 10).all()
-    assert np.isnan(resting(np.zeros((3, 2), dtype=bool))).all()
+    assert (effective_rounds(~np.isnan(credits)) > 10).all()
+    assert np.isnan(effective_rounds(np.zeros((3, 2), dtype=bool))).all()
 
 
 def test_clients_that_did_alike_have_the_same_level_to_the_last_bit():

@@ -18,7 +18,7 @@ from fedcoast.errors import BadSetting
 from fedcoast.reports.assess_rounds import assess_rounds
 from fedcoast.reports.forms import write
 from fedcoast.rounds.clients import look_alikes, tidy_name
-from fedcoast.simulation.datasets.decoded import recall, recall_title
+from fedcoast.simulation.datasets.decoded import read_cached, read_cached_title
 from fedcoast.simulation.datasets.fashion import read_idx
 from fedcoast.simulation.datasets.pickles import read_pickle
 from fedcoast.simulation.datasets.source_files import File, read_folder
@@ -233,10 +233,10 @@ def test_a_kept_dataset_that_unpacks_to_more_than_the_limit_is_not_read(tmp_path
     arrays = dict.fromkeys(("train_images", "train_labels", "test_images", "test_labels"), np.zeros((1, 1, 1, 1)))
     np.savez_compressed(tmp_path / "x.decoded.npz", **content, **arrays, bomb=np.zeros(4_000_000))
     monkeypatch.setenv("FEDCOAST_MAX_DATASET", "10MB")
-    assert recall_title(tmp_path / "x.decoded.npz", "s") is None
-    assert recall(tmp_path / "x.decoded.npz", "s") is None
+    assert read_cached_title(tmp_path / "x.decoded.npz", "s") is None
+    assert read_cached(tmp_path / "x.decoded.npz", "s") is None
     monkeypatch.setenv("FEDCOAST_MAX_DATASET", "100MB")
-    assert recall_title(tmp_path / "x.decoded.npz", "s") == "X"
+    assert read_cached_title(tmp_path / "x.decoded.npz", "s") == "X"
 
 
 STATES = {

@@ -1,8 +1,8 @@
 """What each client did in each round, in a few numbers. Flags are based on them.
 
-Only a sample of each update's entries is read, the same in every round. Of earlier rounds the samples of the last
-uploads and of the last four global steps are held, and of each client what was seen in its last 500 rounds. Of rounds
-with more than 400 clients, 400 are observed, always the same ones. Whoever has been away longest is forgotten first.
+Only a sample of each update's entries is read, the same sample in every round. Samples of the last uploads and of the
+last four global steps are kept, and the numbers of each client's last 500 rounds. In rounds of more than 400 clients,
+400 are observed, always the same ones. The client that has been absent longest is dropped first.
 """
 
 import hashlib
@@ -35,11 +35,11 @@ FEWEST_ENTRIES = 100  # with fewer, honest updates may well point the same way
 
 
 @dataclass(frozen=True)
-class Observed:
+class ClientRound:
     """One client in one round. Cosines are NaN where there is nothing to compare with.
 
-    Clients that send the same update count as one voice: they are not compared with each other, and count once
-    where others are compared with them.
+    Clients that send the same update count once: they are not compared with each other, and others are compared
+    with one of them only.
     """
 
     equals_start: bool
@@ -60,7 +60,7 @@ class Behaviour:
     """Observes rounds; `by_client` has the numbers of each client, in the order of the rounds."""
 
     def __init__(self) -> None:
-        self.by_client: dict[Client, list[Observed]] = {}
+        self.by_client: dict[Client, list[ClientRound]] = {}
         self._updates: dict[Client, Sample] = {}
         self._uploads: dict[Client, Sample] = {}
         self._steps: list[Sample] = []
@@ -107,15 +107,15 @@ class Behaviour:
         updates: Mapping[Client, Sample],
         parts: Mapping[str, slice],
         weights: Mapping[Client, float],
-    ) -> dict[Client, Observed]:
+    ) -> dict[Client, ClientRound]:
         clients = list(updates)
         products = {layer: _products([update[part] for update in updates.values()]) for layer, part in parts.items()}
         whole = np.sum(list(products.values()), axis=0)
         lengths = np.sqrt(whole.diagonal())
-        same = _voices(_cosines(whole))
-        voices = Voices(same)
-        agreements = voices.agreements(_cosines(whole))
-        by_layer = {layer: voices.agreements(_cosines(product)) for layer, product in products.items()}
+        same = _first_with_same_update(_cosines(whole))
+        distinct = DistinctUpdates(same)
+        agreements = distinct.agreements(_cosines(whole))
+        by_layer = {layer: distinct.agreements(_cosines(product)) for layer, product in products.items()}
         directions = np.array(
             [_cosine(updates[c], self._updates[c]) if c in self._updates else np.nan for c in clients]
         )
@@ -125,50 +125,52 @@ class Behaviour:
             if client in self._uploads:
                 before.setdefault(_digest(self._uploads[client]), []).append(client)
         for place, client in enumerate(clients):
-            moved, usual = lengths[place] > 0, voices.usual(lengths, place)
+            moved, median = lengths[place] > 0, distinct.median_of_others(lengths, place)
             earlier = (other for other in before.get(_digest(uploads[client]), ()) if other != client)
-            rows[client] = Observed(
-                equals_start=bool(not moved and usual > 0),  # if nobody moves, not moving is no evidence
+            rows[client] = ClientRound(
+                equals_start=bool(not moved and median > 0),  # if nobody moves, not moving is no evidence
                 equals_own_last=bool(moved and _same(uploads[client], self._uploads.get(client))),
                 equals_other=tuple(clients[at] for at in np.flatnonzero(same == same[place]) if at != place),
                 equals_other_last=next(earlier, None) if moved else None,
                 replayed=_explained(updates[client], self._steps),
                 own_direction=float(directions[place]),
-                others_direction=voices.usual(directions, place),
+                others_direction=distinct.median_of_others(directions, place),
                 agreement=float(agreements[place]),
-                others_agreement=voices.usual(agreements, place),
-                length=float(np.log(lengths[place] / usual)) if moved and usual > 0 else float("nan"),
+                others_agreement=distinct.median_of_others(agreements, place),
+                length=float(np.log(lengths[place] / median)) if moved and median > 0 else float("nan"),
                 weight=weights.get(client, float("nan")),
-                layers={layer: (float(of[place]), voices.usual(of, place)) for layer, of in by_layer.items()},
+                layers={
+                    layer: (float(of[place]), distinct.median_of_others(of, place)) for layer, of in by_layer.items()
+                },
             )
         return rows
 
 
-class Voices:
+class DistinctUpdates:
     """Groups of clients that sent the same update; the first of each group counts."""
 
     def __init__(self, same: NDArray[np.int64]) -> None:
         self._same = same
-        self._first = np.unique(same)  # a voice has the number of its first client
+        self._first = np.unique(same)  # a group has the number of its first client
 
     def agreements(self, cosines: Sample) -> Sample:
-        """Each client's cosine with the mean direction of the other voices; 0 where there is none."""
+        """Each client's cosine with the mean direction of the other distinct updates; 0 where there are none."""
         among = cosines[:, self._first]
         own = np.searchsorted(self._first, self._same)
         rest = among.sum(axis=1) - among[np.arange(len(own)), own]
-        voices = among[self._first]
-        squares = (voices.sum() - 2 * voices.sum(axis=1) + voices.diagonal())[own]
+        products = among[self._first]
+        squares = (products.sum() - 2 * products.sum(axis=1) + products.diagonal())[own]
         found: Sample = np.divide(rest, np.sqrt(np.maximum(squares, 0)), out=np.zeros(len(own)), where=squares > 1e-12)
         return found
 
-    def usual(self, values: Sample, place: int) -> float:
-        """The median over the other voices; NaN where there is none."""
+    def median_of_others(self, values: Sample, place: int) -> float:
+        """The median over the other distinct updates; NaN where there are none."""
         others = values[self._first[self._first != self._same[place]]]
         others = others[~np.isnan(others)]
         return float(np.median(others)) if others.size else float("nan")
 
 
-def _voices(cosines: Sample) -> NDArray[np.int64]:
+def _first_with_same_update(cosines: Sample) -> NDArray[np.int64]:
     """The number of the first client that sent the same update, for each."""
     first: NDArray[np.int64] = np.argmax((cosines > EQUAL) | np.eye(len(cosines), dtype=bool), axis=1)
     return first
@@ -203,7 +205,7 @@ def _uploads(fl_round: Round, schema: ModelSchema, salt: bytes) -> dict[Client, 
     return found
 
 
-def series(rows: list[Observed], name: str) -> list[float]:
+def series(rows: list[ClientRound], name: str) -> list[float]:
     """The defined values of one number over the rounds."""
     return [value for row in rows if not np.isnan(value := getattr(row, name))]
 
@@ -258,5 +260,5 @@ def _weights(fl_round: Round) -> dict[Client, float]:
     """The logarithm of each claimed weight over the median of all."""
     if not fl_round.weights:
         return {}
-    usual = float(np.median(list(fl_round.weights.values())))
-    return {c: float(np.log(w / usual)) for c, w in fl_round.weights.items() if w > 0 and usual > 0}
+    median = float(np.median(list(fl_round.weights.values())))
+    return {c: float(np.log(w / median)) for c, w in fl_round.weights.items() if w > 0 and median > 0}

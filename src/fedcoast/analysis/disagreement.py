@@ -3,7 +3,7 @@
 No common direction, from the first rounds on: what clients learn is their own, wrong labels included.
 Different labels: each client keeps pulling the last layer in a direction of its own, round after round.
 
-Of each upload a sample of the largest layer and one of the last are read, and of earlier rounds one sample is held.
+From each upload, samples of the largest and of the last layer are read; one sample of earlier rounds is kept.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ LASTING = 0.8  # median cosine of a client's deviation in the last layer with th
 
 
 @dataclass(frozen=True)
-class Signs:
+class UpdateAgreement:
     """`early` and `late`: the mean cosine of an update with the others' in the first and the last third of the rounds.
 
     `lasting`: how much a client's pull on the last layer resembles its own pull of the round before, at the median
@@ -45,7 +45,7 @@ class Signs:
     def sentences(self) -> list[str]:
         """Warnings for the reader; empty if nothing stands out.
 
-        >>> Signs(early=0.5, late=0.3, lasting=0.4).sentences()
+        >>> UpdateAgreement(early=0.5, late=0.3, lasting=0.4).sentences()
         []
         """
         if self.differences:
@@ -71,7 +71,7 @@ class Signs:
 
 @dataclass
 class Disagreement:
-    """Observes rounds; `signs` summarises them so far."""
+    """Observes rounds; `summary` says how well the updates agree so far."""
 
     agreement: list[float] = field(default_factory=list)
     _lasting: dict[Client, list[float]] = field(default_factory=dict)
@@ -103,11 +103,11 @@ class Disagreement:
                 self._lasting.setdefault(client, []).append(_cosine(deviation, before))
         self._last = {**self._last, **deviations}
 
-    def signs(self) -> Signs:
+    def summary(self) -> UpdateAgreement:
         third = len(self.agreement) // 3
         enough = len(self.agreement) >= FEWEST_ROUNDS
         known = [fmean(values) for values in self._lasting.values() if len(values) >= FEWEST_ROUNDS - 1]
-        return Signs(
+        return UpdateAgreement(
             early=fmean(self.agreement[:third]) if enough else None,
             late=fmean(self.agreement[-third:]) if enough else None,
             lasting=median(known) if known else None,
@@ -126,7 +126,8 @@ def _layers(schema: ModelSchema) -> tuple[LayerSpec | None, LayerSpec | None]:
 def _updates(
     fl_round: Round, layers: Sequence[LayerSpec | None], starts: Sequence[Sample]
 ) -> dict[Client, list[Sample]]:
-    """What each client changed in a sample of these layers; who cannot be read is left out. Uploads are read once."""
+    """What each client changed in a sample of these layers, without clients whose upload cannot be read. Uploads are
+    read once."""
     found = {}
     for key in fl_round.local:
         client = as_client(key)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcoast.analysis.behaviour import Behaviour, Observed, Sample, series
+from fedcoast.analysis.behaviour import Behaviour, ClientRound, Sample, series
 from fedcoast.errors import Client
 from fedcoast.rounds import Round
 from fedcoast.rounds.clients import client_to_json
@@ -40,7 +40,7 @@ SAME_DIRECTION, ABOVE_OTHERS = 0.95, 0.2  # cosine with the own last update, and
 STRAIGHTER = 10  # or by what factor nearer to 1
 COMMON = 0.1  # others' agreement from which a round tells something
 CHANCE = 0.03  # mean cosines that noise stays below
-STEADY, STRONG = 0.15, 0.3  # the others' own direction, or else their agreement, that noise is told from
+STEADY, STRONG = 0.15, 0.3  # the own direction, or else the agreement, that others need to differ from noise
 OPPOSED = 0.75  # of the others' agreement, with the sign turned
 AGAINST, NEARLY_ALWAYS = 0.8, 0.95  # in which share of the rounds, of whole updates and of single layers
 FEWEST_ROUNDS = 5
@@ -65,7 +65,7 @@ class Flag:
 class Others:
     """The clients that one is measured against: each by the median of its own numbers."""
 
-    def __init__(self, by_client: Mapping[Client, list[Observed]]) -> None:
+    def __init__(self, by_client: Mapping[Client, list[ClientRound]]) -> None:
         self._by_client = by_client
         self._medians: dict[str, tuple[dict[Client, int], Sample]] = {}
 
@@ -78,7 +78,7 @@ class Others:
         return np.delete(of_all, places[client]) if client in places else of_all
 
 
-Rule = Callable[[Client, list[Observed], Others], Flag | None]
+Rule = Callable[[Client, list[ClientRound], Others], Flag | None]
 
 
 def flags(rounds: Iterable[Round]) -> list[Flag]:
@@ -90,7 +90,7 @@ def flags(rounds: Iterable[Round]) -> list[Flag]:
 
 
 def flags_of(behaviour: Behaviour) -> list[Flag]:
-    """The flags of the rounds that were observed, for whoever goes through the rounds anyway.
+    """The flags of rounds that were already observed: a caller that reads the rounds anyway need not read them twice.
 
     Flags that need no comparison come first; clients flagged so are left out of later comparisons.
     """
@@ -103,49 +103,49 @@ def flags_of(behaviour: Behaviour) -> list[Flag]:
     return sorted(found, key=lambda flag: (place[flag.client], KINDS.index(flag.kind)))
 
 
-def _found(rules: Iterable[Rule], by_client: Mapping[Client, list[Observed]], others: Others) -> list[Flag]:
+def _found(rules: Iterable[Rule], by_client: Mapping[Client, list[ClientRound]], others: Others) -> list[Flag]:
     rules = tuple(rules)
     return [
         flag for client, rows in by_client.items() for rule in rules if (flag := rule(client, rows, others)) is not None
     ]
 
 
-def _idle(client: Client, observed: list[Observed], others: Others) -> Flag | None:
+def _idle(client: Client, observed: list[ClientRound], others: Others) -> Flag | None:
     return _coincidence(client, observed, "idle", [row.equals_start for row in observed], "the model it was sent")
 
 
-def _repeated(client: Client, observed: list[Observed], others: Others) -> Flag | None:
+def _repeated(client: Client, observed: list[ClientRound], others: Others) -> Flag | None:
     same = [row.equals_own_last and not row.equals_start for row in observed]
     return _coincidence(client, observed, "repeated", same, "its own last upload")
 
 
-def _same_upload(client: Client, observed: list[Observed], others: Others) -> Flag | None:
-    """A single round cannot show who copied whom, or whether both are the same participant."""
+def _same_upload(client: Client, observed: list[ClientRound], others: Others) -> Flag | None:
+    """Clients with the same upload in one round. It cannot show who copied, or whether both are one participant."""
     names = ", ".join(sorted({str(other) for row in observed for other in row.equals_other}))
     what = f"the upload of {names} in the same round (either may be the copy, or both may be one)"
     return _coincidence(client, observed, "same upload", [bool(row.equals_other) for row in observed], what)
 
 
-def _copy(client: Client, observed: list[Observed], others: Others) -> Flag | None:
+def _copy(client: Client, observed: list[ClientRound], others: Others) -> Flag | None:
     copied = [row.equals_other_last for row in observed]
     names = ", ".join(sorted({str(other) for other in copied if other is not None}))
     what = f"an earlier upload of {names}"
     return _coincidence(client, observed, "copy", [other is not None for other in copied], what)
 
 
-def _replay(client: Client, observed: list[Observed], others: Others) -> Flag | None:
+def _replay(client: Client, observed: list[ClientRound], others: Others) -> Flag | None:
     explained = [row.replayed > REPLAYED for row in observed]
     return _coincidence(client, observed, "replay", explained, "a combination of earlier steps of the shared model")
 
 
-def _coincidence(client: Client, observed: list[Observed], kind: str, holds: list[bool], what: str) -> Flag | None:
+def _coincidence(client: Client, observed: list[ClientRound], kind: str, holds: list[bool], what: str) -> Flag | None:
     count = sum(holds)
     if count < min(EVIDENT_ROUNDS, len(observed)):
         return None
     return Flag(client, kind, count, f"The upload equals {what} in {count} of {len(observed)} rounds.")
 
 
-def _steering(client: Client, observed: list[Observed], others: Others) -> Flag | None:
+def _steering(client: Client, observed: list[ClientRound], others: Others) -> Flag | None:
     own = series(observed, "own_direction")
     if len(own) < FEWEST_ROUNDS or median(own) < SAME_DIRECTION:
         return None
@@ -159,7 +159,7 @@ def _steering(client: Client, observed: list[Observed], others: Others) -> Flag 
     return Flag(client, "steering", len(own), text)
 
 
-def _noise(client: Client, observed: list[Observed], others: Others) -> Flag | None:
+def _noise(client: Client, observed: list[ClientRound], others: Others) -> Flag | None:
     """Honest training has a direction of its own, even on wrong labels; noise has none."""
     telling = [row for row in observed if row.others_agreement > COMMON]
     if not _is_noise(telling):
@@ -169,7 +169,7 @@ def _noise(client: Client, observed: list[Observed], others: Others) -> Flag | N
     return Flag(client, "noise", len(telling), f"{text} (mean cosines {agreement:.2f} and {direction:.2f}).")
 
 
-def _is_noise(observed: list[Observed]) -> bool:
+def _is_noise(observed: list[ClientRound]) -> bool:
     rows = [row for row in observed if not row.equals_start]  # who does not move is idle
     own, others = series(rows, "own_direction"), series(rows, "others_direction")
     if min(len(own), len(others), len(rows)) < FEWEST_ROUNDS:
@@ -182,7 +182,7 @@ def _is_noise(observed: list[Observed]) -> bool:
     )
 
 
-def _opposed(client: Client, observed: list[Observed], others: Others) -> Flag | None:
+def _opposed(client: Client, observed: list[ClientRound], others: Others) -> Flag | None:
     telling = [(row.agreement, row.others_agreement) for row in observed if row.others_agreement > COMMON]
     if not _is_opposed(telling):
         return None
@@ -199,7 +199,7 @@ def _is_opposed(pairs: list[tuple[float, float]], share: float = AGAINST) -> boo
     return opposed_rounds and fmean(own for own, _ in pairs) < -OPPOSED * fmean(common for _, common in pairs)
 
 
-def _poisoned_layer(client: Client, observed: list[Observed], others: Others) -> Flag | None:
+def _poisoned_layer(client: Client, observed: list[ClientRound], others: Others) -> Flag | None:
     layers = dict.fromkeys(layer for row in observed for layer in row.layers)
     bad, good = [], 0
     for layer in layers:
@@ -214,7 +214,7 @@ def _poisoned_layer(client: Client, observed: list[Observed], others: Others) ->
     return Flag(client, "poisoned layers", len(observed), text)
 
 
-def _scale(client: Client, observed: list[Observed], others: Others) -> Flag | None:
+def _scale(client: Client, observed: list[ClientRound], others: Others) -> Flag | None:
     for name, kind, limit in (("length", "scale", OUT_OF_SCALE), ("weight", "claimed weight", CLAIMED)):
         ratios = series(observed, name)
         theirs = others.medians(name, client)
@@ -230,7 +230,7 @@ def _scale(client: Client, observed: list[Observed], others: Others) -> Flag | N
     return None
 
 
-def _change(client: Client, observed: list[Observed], others: Others) -> Flag | None:
+def _change(client: Client, observed: list[ClientRound], others: Others) -> Flag | None:
     """From some round on the update is noise, or turned against the others, and just before it was neither."""
     for cut in range(FEWEST_ROUNDS, len(observed) - FEWEST_ROUNDS + 1):
         last, first = observed[cut - JUST_BEFORE : cut], observed[cut : cut + JUST_BEFORE]
@@ -248,14 +248,14 @@ def _change(client: Client, observed: list[Observed], others: Others) -> Flag | 
     return None
 
 
-def _fell(last: list[Observed], first: list[Observed]) -> bool:
+def _fell(last: list[ClientRound], first: list[ClientRound]) -> bool:
     """Whether the update had a direction in the last rounds before, and has none in the first ones after."""
     if min(max(row.agreement, row.own_direction) for row in last) < COMMON:
         return False
     return max(max(abs(row.agreement), abs(row.own_direction)) for row in first) < COMMON
 
 
-def _turned(last: list[Observed], first: list[Observed]) -> bool:
+def _turned(last: list[ClientRound], first: list[ClientRound]) -> bool:
     """Whether the agreement changed its sign from one round to the next."""
     if min(row.others_agreement for row in (*last, *first)) < COMMON:
         return False

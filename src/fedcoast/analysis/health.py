@@ -19,7 +19,7 @@ LIMIT = 0.10  # of a layer: more than this in the last round is worth a warning
 class Health:
     """`shares` has every round of a run in order, with the share of each layer that no client moved; None: unknown.
 
-    What is said is about the last round. Where that one is unknown, nothing is said.
+    Every value describes the last round, and is None or empty if that round is unknown.
     """
 
     shares: Mapping[int, Shares | None]
@@ -46,14 +46,14 @@ class Health:
         return max(self.now, key=self.now.__getitem__) if self.now else None
 
     def since(self, layer: str) -> int | None:
-        """The first of the rounds up to the last in all of which more than the limit stood still; None: not so now."""
+        """The round since when more than the limit has stood still in every round; None if it does not now."""
         return next(reversed(self._streak(layer)), None)
 
     def never_moved(self, layer: str) -> bool | None:
         """Whether that part stood still from the first round on: it is frozen, or its inputs are always zero.
 
-        A layer that began above the limit and lost as much again since is losing capacity all the same. None where an
-        earlier round is unknown that would tell.
+        A layer that began above the limit and has lost as much again is losing capacity nevertheless. None if an
+        earlier round that would decide it is unknown.
         """
         streak = self._streak(layer)
         before = list(self.shares)[: -len(streak)] if streak else []
@@ -64,7 +64,8 @@ class Health:
 
     @property
     def concern(self) -> str | None:
-        """The layer that a warning is about: the worst that loses capacity, else that may, else that never moved."""
+        """The layer that a warning is about: the worst that loses capacity, else the worst that may, else the worst
+        that never moved."""
         above = [layer for layer in self.now if self.now[layer] > LIMIT]
         order = (False, None, True)
         return min(above, key=lambda of: (order.index(self.never_moved(of)), -self.now[of]), default=None)
@@ -138,8 +139,8 @@ class Health:
 def health_of(folder: str | Path, carried: Mapping[int, Shares | None]) -> Health:
     """The health of a run, from the shares in its rounds; missing ones are computed as far as a warning needs.
 
-    That is the last round, and those before it as long as a layer stays above the limit: the uploads of a healthy run
-    of before shares were kept are read for one round. `carried` has every round of the run, in order.
+    That is the last round, and those before it as long as a layer stays above the limit: of a healthy run recorded
+    before shares were stored, the uploads of one round are read. `carried` has every round of the run, in order.
     """
     shares = dict(carried)
     above: set[str] | None = None

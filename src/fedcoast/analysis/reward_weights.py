@@ -1,4 +1,4 @@
-"""From scores and their luck to what is paid for: exact scores, fair scores for ties, and the range of each share."""
+"""From scores and their uncertainty to what is paid for: exact scores, fair scores for ties, ranges of the shares."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -69,10 +69,10 @@ def without(assessment: Assessment, clients: Collection[Client]) -> Assessment:
 def fair_scores(scores: Mapping[Client, Fraction], paid: Sequence[Client], luck: Uncertainty) -> dict[Client, Fraction]:
     """For each paid client the middle of the paid scores that it cannot be told apart from.
 
-    Two clients tie when they differ by no more than `Uncertainty.reach`, or by what two clients with the luck of this
-    one differ by: a client that is known well is not drawn to one that is hardly known. Clients whose order the method
-    cannot tell tie as well. The middle is that of the
-    highest and the lowest tied score, so that copies of a client move nobody's.
+    Two clients tie when they differ by no more than `Uncertainty.reach`, or than two clients as uncertain as this one
+    may differ: a client with a certain score is not moved by one with an uncertain score. Clients whose order the
+    method cannot tell tie as well. The middle is that of the highest and the lowest tied score, so that copies of a
+    client move nobody's.
     """
     places = {client: place for place, client in enumerate(luck.clients)}
     spread = np.sqrt(np.mean(np.nan_to_num(luck.luck) ** 2, axis=0))

@@ -16,7 +16,7 @@ class RunningVerdicts:
 
     def __init__(self) -> None:
         self._codes: dict[Client, int] = {}
-        self._judged = False
+        self._has_verdicts = False
         self._at = 0  # scored rounds, when the verdicts were last worked out
 
     def codes(self, answer: Assessment) -> dict[Client, int]:
@@ -31,11 +31,11 @@ class RunningVerdicts:
         """
         scored = len(answer.credits)
         if not scored:
-            self._codes, self._judged = {}, answer.zero_is_idle
+            self._codes, self._has_verdicts = {}, answer.zero_is_idle
         elif scored < self._at or scored - self._at >= max(1, self._at // STALE):
             found = verdicts_by_range(answer, joint_ranges(answer))
-            self._judged = answer.zero_is_idle or "idle" in found.values()
+            self._has_verdicts = answer.zero_is_idle or "idle" in found.values()
             self._codes = {client: CODES[verdict] for client, verdict in found.items()}
             self._at = scored
         unknown = CODES["cannot tell"]  # of a client that is new since
-        return {client: self._codes.get(client, unknown) for client in answer.clients} if self._judged else {}
+        return {client: self._codes.get(client, unknown) for client in answer.clients} if self._has_verdicts else {}

@@ -40,9 +40,9 @@ Interval = tuple[float, float]
 class Uncertainty:
     """How much of an assessment is more than luck.
 
-    An interval covers, with probability `level`, what the same federation would have given on average had the luck of
-    its rounds been drawn anew: the same clients with the same data, taking part in the same rounds. What other data
-    would have given is another question, and so is whether the method measures what you want to pay for.
+    An interval contains, with probability `level`, the score that the same federation would get on average if its
+    rounds were repeated: the same clients with the same data, taking part in the same rounds. It says nothing about
+    other data, or about whether the method measures what you want to pay for.
 
     clients           in the order of the ranking
     by                what is ranked, `values`: the "total"; the "mean" credit per round, which does not reward being
@@ -148,7 +148,7 @@ def uncertainty(
     by: By = "total",
     margin: float = METHOD_MARGIN,
 ) -> Uncertainty:
-    """How sure an assessment is, from its credits per round (see `formulas.bootstrap`).
+    """How sure an assessment is, from its credits per round (see `stats.bootstrap`).
 
     Neighbouring rounds are drawn together, at least so many that those further apart share no movement of the model
     (CoAst's default: five); the same seed gives the same answer.
@@ -172,7 +172,7 @@ def uncertainty(
     adjusts = assessment.has_absences and not note
     of_level = of_total * per_round
     if adjusts:
-        of_level = bootstrap.deviations(table, reach, draws, seed, evenly=True)
+        of_level = bootstrap.deviations(table, reach, draws, seed, adjusted=True)
     adjusted, half = assessment.adjusted_mean, bootstrap.half_widths(of_total, level)
     levels = np.nan_to_num([adjusted[client] for client in ranking])
     values = {"total": scores, "mean": scores * per_round, "adjusted-mean": levels}[by]

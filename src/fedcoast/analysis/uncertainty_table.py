@@ -1,4 +1,4 @@
-"""The ranking with its doubts, for a terminal."""
+"""The ranking with its uncertainty, for a terminal."""
 
 import math
 from itertools import pairwise

@@ -14,7 +14,7 @@ rounds and, by `METHOD_MARGIN`, the error of the method itself (`analysis.uncert
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
-from fedcoast.analysis.disagreement import Signs
+from fedcoast.analysis.disagreement import UpdateAgreement
 from fedcoast.analysis.uncertainty import Interval, Uncertainty
 from fedcoast.errors import Client
 from fedcoast.methods.assessment import Assessment
@@ -82,12 +82,14 @@ def too_early(assessment: Assessment, uncertainty: Uncertainty | None) -> str:
     )
 
 
-def blind_spots(assessment: Assessment, uncertainty: Uncertainty | None, signs: Signs | None = None) -> list[str]:
+def blind_spots(
+    assessment: Assessment, uncertainty: Uncertainty | None, update_agreement: UpdateAgreement | None = None
+) -> list[str]:
     """Warnings that apply to this answer.
 
-    `signs` come from the uploads (`analysis.disagreement`), where they were checked.
+    `update_agreement` was measured from the uploads (`analysis.disagreement`), if they were checked.
     """
-    found = signs.sentences() if signs is not None and assessment.credits else []
+    found = update_agreement.sentences() if update_agreement is not None and assessment.credits else []
     scores = list(assessment.scores.values())
     if len(scores) == 1:
         found.append("There is one client. Scores compare clients, so its score says little.")
@@ -120,7 +122,7 @@ def _unordered_sentence(assessment: Assessment) -> str:
     if len(clients) > 2 and len(pairs) == len(clients) * (len(clients) - 1) // 2:
         return (
             "The clients differ in the direction of their updates, and neither end is clearly better:"
-            " their order is not claimed, however far apart their scores are."
+            " so they are not put in order, however far apart their scores are."
         )
     named = ", ".join(f"{printable(one)} and {printable(other)}" for one, other in pairs[:MOST_PAIRS])
     more = f", and {len(pairs) - MOST_PAIRS} more pairs" if len(pairs) > MOST_PAIRS else ""
@@ -128,23 +130,23 @@ def _unordered_sentence(assessment: Assessment) -> str:
 
 
 def verdicts_to_json(
-    assessment: Assessment, uncertainty: Uncertainty | None, signs: Signs | None = None
+    assessment: Assessment, uncertainty: Uncertainty | None, update_agreement: UpdateAgreement | None = None
 ) -> dict[str, Any]:
     """What people are shown beside the scores, for programs; lists are in the order of the answer's clients.
 
-    Without `signs` there are no "warnings": nobody looked at the uploads.
+    Without `update_agreement` there are no "warnings": nobody looked at the uploads.
     """
-    judged = verdicts(assessment, uncertainty)
+    by_client = verdicts(assessment, uncertainty)
     known = uncertainty is not None and not uncertainty.note
     ranges = uncertainty.joint_intervals if uncertainty and known else {}
     ranks = uncertainty.rank_intervals if uncertainty and known else {}
     return {
         "level": uncertainty.level if uncertainty else None,
         "too_early": too_early(assessment, uncertainty),
-        "verdicts": [judged[client] for client in assessment.clients],
+        "verdicts": [by_client[client] for client in assessment.clients],
         "ranges": [_listed(ranges.get(client)) for client in assessment.clients],
         "rank_ranges": [_listed(ranks.get(client)) for client in assessment.clients],
-        **({} if signs is None else {"warnings": blind_spots(assessment, uncertainty, signs)}),
+        **({} if update_agreement is None else {"warnings": blind_spots(assessment, uncertainty, update_agreement)}),
     }
 
 

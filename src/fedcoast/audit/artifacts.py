@@ -65,7 +65,7 @@ def read_claim(file: Path, follow: bool = True) -> Claim:
         raise BadFile(f"{file} is neither an answer nor a report ({error})") from error
 
 
-def kept_claim(folder: Path) -> Claim | None:
+def recorded_credits_claim(folder: Path) -> Claim | None:
     """The credits recorded with the rounds, if any."""
     log = read_credit_log(folder)
     if log is None:

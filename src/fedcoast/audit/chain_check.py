@@ -93,14 +93,14 @@ def _link(place: Path, chain: ChainReport) -> Link | None:
         return None
     if link is None or link.number == number:
         return link
-    if _said_number(place) == link.number:
+    if _stated_number(place) == link.number:
         chain.find(_path(number), f"holds round {link.number}: it was renamed, or put in place of another", number)
     else:
-        chain.find(_path(number, LINK), f"is the link of round {link.number}: it was put here from there", number)
+        chain.find(_path(number, LINK), f"is the link of round {link.number}: it was moved here", number)
     return None
 
 
-def _said_number(place: Path) -> object:
+def _stated_number(place: Path) -> object:
     try:
         return read_json(place / ROUND_META, DEPTH).get("number")
     except (FedcoastError, AttributeError):
@@ -150,15 +150,15 @@ def _check_step(
     """A link must follow the last one before it, and the first one run.json."""
     number, after = link.number, link.after
     for added in takewhile(lambda one: after is None or one > after, reversed(before)):
-        chain.find(_path(added), f"was added: round {number} does not go on from it", added)
+        chain.find(_path(added), f"was added: round {number} does not follow it", added)
     if after is None:
         _check_beginning(folder, link, chain)
     elif after not in rounds:
         earlier = max((one for one in rounds if one < after), default=None)
         since = "" if earlier is None else f", and any round between it and round {earlier}"
-        chain.find(_path(after), f"is missing{since}: round {number} goes on from it", after)
+        chain.find(_path(after), f"is missing{since}: round {number} follows it", after)
     elif after in links and links[after].hash != link.previous:
-        chain.find(_path(after, LINK), f"was replaced: round {number} goes on from another link", after)
+        chain.find(_path(after, LINK), f"was replaced: round {number} follows another link", after)
 
 
 def _check_beginning(folder: Path, link: Link, chain: ChainReport) -> None:

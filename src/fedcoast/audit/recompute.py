@@ -26,10 +26,10 @@ from fedcoast.rounds.unmoved import Shares, unmoved_in
 MOST_NAMED = 5
 ROUNDING = 1e-9  # sums of floats may differ this much between machines
 
-_END_UNSAID = ("answer", "report")  # do not say which round was the last that was seen
+_WITHOUT_LAST_ROUND = ("answer", "report")  # do not say which round was the last that was seen
 _BY_CLIENT = {"scores": "score", "seen": "rounds seen", "mean": "mean", "ranks": "rank"}
 _BY_ROUND = {"credits": "credit", "quarantined": "quarantine", "unchanged": "unchanged upload"}
-_BESIDE = {"verdicts": "the verdicts", "health": "the model's health", "flags": "flags"}
+_ADDED_BY_ASSESS = {"verdicts": "the verdicts", "health": "the model's health", "flags": "flags"}
 
 
 def differences(rounds: Iterable[Round], claims: Sequence[Claim]) -> list[tuple[Claim, list[str]]]:
@@ -70,7 +70,7 @@ class _Check:
             self.found = [f"cannot be checked: {error}"]
 
     def show(self, fl_round: Round | None) -> None:
-        """All rounds of the recording, one after the other, and then None."""
+        """Observe the next round of the recording; None ends it."""
         try:
             later = fl_round is None or fl_round.number > _until(self.claim)
             if later:
@@ -95,24 +95,26 @@ class _Check:
             self.found, self.assessor = self.found or [f"cannot be checked: {error}"], None
 
     def _compare(self) -> None:
-        """With the rounds so far; for a claim that never agrees the first differences are listed."""
+        """Compare with the rounds so far; if a claim never agrees, its first differences are listed."""
         if self.assessor is None:
             return
-        now = _named(_compared(self.claim, self.assessor, self._beside(self.assessor.assessment())))
+        now = _named(_compared(self.claim, self.assessor, self._added_by_assess(self.assessor.assessment())))
         self.found = now and (self.found or now)
-        if not now and self.claim.kind in _END_UNSAID:
+        if not now and self.claim.kind in _WITHOUT_LAST_ROUND:
             self.claim = replace(self.claim, last_round=self.assessor.last_round)
-        if not now or self.claim.kind not in _END_UNSAID:
+        if not now or self.claim.kind not in _WITHOUT_LAST_ROUND:
             self.assessor = None
 
-    def _beside(self, answer: Assessment) -> dict[str, Any]:
-        """What `fedcoast assess --json` says beside the answer, as far as the claim does."""
+    def _added_by_assess(self, answer: Assessment) -> dict[str, Any]:
+        """What `fedcoast assess --json` adds to the answer, if the claim contains it too."""
         content = self.claim.content
         now: dict[str, Any] = {}
         if "verdicts" in content:
             looked = isinstance(content["verdicts"], dict) and "warnings" in content["verdicts"]
-            signs = self._disagreement.signs() if looked else None
-            now["verdicts"] = verdicts_to_json(answer, uncertainty(answer) if answer.credits else None, signs)
+            update_agreement = self._disagreement.summary() if looked else None
+            now["verdicts"] = verdicts_to_json(
+                answer, uncertainty(answer) if answer.credits else None, update_agreement
+            )
         if "health" in content:
             now["health"] = Health(self._shares).to_json()
         if "flags" in content:
@@ -132,7 +134,7 @@ def _named(differing: Iterator[str]) -> list[str]:
     return named + ([f"differs in {more} more"] if more else [])
 
 
-def _compared(claim: Claim, assessor: Assessor, beside: Mapping[str, Any]) -> Iterator[str]:
+def _compared(claim: Claim, assessor: Assessor, added: Mapping[str, Any]) -> Iterator[str]:
     if claim.kind == "record of credits":
         yield from _compared_credits(claim.content["credits"], assessor.assessment().lasting_credits)
         return
@@ -142,9 +144,9 @@ def _compared(claim: Claim, assessor: Assessor, beside: Mapping[str, Any]) -> It
         yield from compared_states(claim.file, assessor)
     else:
         yield from _compared_answers(claim, json.loads(assessor.assessment().to_json()))
-        for key, now in beside.items():
+        for key, now in added.items():
             if not _alike(claim.content[key], now):
-                yield f"says of {_BESIDE[key]} {claim.content[key]!r}; {now!r} follows from the recording"
+                yield f"says of {_ADDED_BY_ASSESS[key]} {claim.content[key]!r}; {now!r} follows from the recording"
 
 
 def _compared_credits(
@@ -179,7 +181,7 @@ def _compared_answers(claim: Claim, now: Mapping[str, Any]) -> Iterator[str]:
     for key in ("zero_is_idle", "dependence_span", "counted_rounds"):
         if key in recorded and recorded[key] != now[key]:  # answers of earlier versions do not say it
             yield f"says {key} {recorded[key]!r}; it is {now[key]!r}"
-    for key in sorted(recorded.keys() - now.keys() - set(_BESIDE)):
+    for key in sorted(recorded.keys() - now.keys() - set(_ADDED_BY_ASSESS)):
         yield f"says {key!r}, which no answer does"
     if claim.standings:
         yield from _compared_standings(claim, now)

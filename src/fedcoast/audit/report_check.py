@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcoast.analysis.health import health_of
+from fedcoast.audit.recompute import ROUNDING
 from fedcoast.errors import BadFile, FedcoastError
 from fedcoast.methods import METHODS
 from fedcoast.methods.base import Assessor
@@ -29,14 +30,13 @@ from fedcoast.rounds.round import Round
 from fedcoast.storage.replay import replay
 from fedcoast.storage.run_folder import ground_truth, read_about
 
-_ROUNDING = 1e-9  # sums of floats may differ this much between machines
 _NUMBER = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)")
 _TAG = re.compile(r"(<[^>]*>)")
 _MADE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2} UTC")
 _VERSION = re.compile(r"[0-9A-Za-z.+_-]{1,60}")
 _MISSING_EXTRA = re.compile(r"this needs \w+, which is not installed; run: pip install 'fedcoast\[\w+\]'")
 _COSTS = ("seconds", "peak_bytes")  # of the machine, and no page shows them
-_LONGEST = 60  # characters of a difference that are told
+_LONGEST = 60  # characters of a difference that are shown
 
 
 def check_report(folder: Path, text: str, last_round: int | None) -> list[str]:
@@ -112,7 +112,7 @@ def _named(name: str, method: str, settings: Mapping[str, Any]) -> Assessor:
 
 
 def _must_fail_again(name: str, unavailable: Mapping[str, str]) -> bool:
-    """Whether a method that gave no answer has to be rivals again, since its reason is in the author's words."""
+    """Whether a method that gave no answer has to fail again, since its reason is in the author's words."""
     if name not in METHODS:
         raise BadFile(f"it gives a reason for {name!r}, which is no method of this fedcoast")
     reason = unavailable[name]
@@ -158,7 +158,7 @@ def _same_text(old: str, new: str) -> bool:
         return True
     olds, news = _NUMBER.split(old), _NUMBER.split(new)
     return len(olds) == len(news) and all(
-        one == two or (place % 2 == 1 and "." in one and math.isclose(float(one), float(two), rel_tol=_ROUNDING))
+        one == two or (place % 2 == 1 and "." in one and math.isclose(float(one), float(two), rel_tol=ROUNDING))
         for place, (one, two) in enumerate(zip(olds, news, strict=True))
     )
 
@@ -193,5 +193,5 @@ def _differing_json(where: str, reported: Any, again: Any) -> Iterator[str]:
 
 def _same_value(old: Any, new: Any) -> bool:
     if isinstance(old, float) and isinstance(new, float):
-        return math.isclose(old, new, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
+        return math.isclose(old, new, rel_tol=ROUNDING, abs_tol=ROUNDING)
     return type(old) is type(new) and bool(old == new)

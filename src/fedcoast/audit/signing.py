@@ -1,4 +1,4 @@
-"""Heads and certificates signed with a key that lies outside of the run folder (Ed25519, by `cryptography`).
+"""Heads and certificates, signed with a key outside the run folder (Ed25519, by `cryptography`).
 
 Anyone who can write to a run folder can rewrite its whole chain, but cannot sign the new head without the key.
 """
@@ -35,13 +35,13 @@ def new_key(path: Path) -> Path:
     )
     public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     write_whole(path, lambda part: part.write_bytes(private))
-    beside = path.with_name(f"{path.name}.pub")
-    write_whole(beside, lambda part: part.write_bytes(public))
-    return beside
+    public_file = path.with_name(f"{path.name}.pub")
+    write_whole(public_file, lambda part: part.write_bytes(public))
+    return public_file
 
 
 def signed_file(folder: Path) -> Path:
-    """Where the signed head of a run lies unless said otherwise: beside the run, not in it."""
+    """The default place of a run's signed head: beside the run folder, not in it."""
     folder = Path(os.path.realpath(folder))
     return folder.with_name(f"{folder.name}.signed.json")
 

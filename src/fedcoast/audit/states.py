@@ -25,10 +25,10 @@ def compared_states(file: Path, assessor: Assessor) -> Iterator[str]:
     try:
         spilled = any(one["sheaf"] is not None for one in recorded["facts"]["pending"])
         if spilled:
-            recorded, now = _wherever_held(recorded, theirs), _wherever_held(now, ours)
+            recorded, now = _with_checksums(recorded, theirs), _with_checksums(now, ours)
     except (KeyError, TypeError, AttributeError):  # not as CoAst, the only one that spills, writes it
         spilled = False
-    earlier = recorded.get("settings") != (recorded := _under_todays_names(recorded)).get("settings")
+    earlier = recorded.get("settings") != (recorded := _with_current_option_names(recorded)).get("settings")
     if recorded != now:
         yield from _differing("", recorded, now)
     elif theirs.keys() != ours.keys() or any(_bytes(theirs[name]) != _bytes(ours[name]) for name in ours):
@@ -37,17 +37,18 @@ def compared_states(file: Path, assessor: Assessor) -> Iterator[str]:
         yield "holds what follows from the recording, in other bytes than this fedcoast writes"
 
 
-def _wherever_held(state: Any, arrays: dict[str, Any]) -> Any:
-    """A state of CoAst with a checksum for every array that a round holds, and these taken out of `arrays`.
+def _with_checksums(state: Any, arrays: dict[str, Any]) -> Any:
+    """A state of CoAst with a checksum in place of every array of a pending round; the arrays are removed from
+    `arrays`.
 
-    Of the round before those that are pending only the trace counts; a file keeps all, since it stays one piece.
+    Of the round before the pending ones, only the reference counts, although a spill file holds its signals too.
     """
     facts, pending = state["facts"], []
     for place, one in enumerate(facts["pending"]):
         if one["sheaf"] is None:
-            arrays_of = [_summed(arrays.pop(f"{place}.claim.{seat}")) for seat in range(len(one["clients"]))]
-            arrays_of += [_summed(arrays.pop(f"{place}.idle"))] if one["idle"] else []
-            arrays_of += [_summed(arrays.pop(f"{place}.trace.{layer}")) for layer in range(one["trace"])]
+            arrays_of = [_checksummed(arrays.pop(f"{place}.claim.{index}")) for index in range(len(one["clients"]))]
+            arrays_of += [_checksummed(arrays.pop(f"{place}.idle"))] if one["idle"] else []
+            arrays_of += [_checksummed(arrays.pop(f"{place}.trace.{layer}")) for layer in range(one["trace"])]
         else:
             arrays_of = [[part["type"], part["shape"], part["crc"]] for part in one["sheaf"]["parts"]]
         if place == 0 and facts["before"]:
@@ -56,11 +57,11 @@ def _wherever_held(state: Any, arrays: dict[str, Any]) -> Any:
     return {**state, "facts": {**facts, "pending": pending}}
 
 
-def _under_todays_names(state: Any) -> Any:
+def _with_current_option_names(state: Any) -> Any:
     return {**state, "settings": translated(state["method"], state["settings"])}
 
 
-def _summed(array: Any) -> list[Any]:
+def _checksummed(array: Any) -> list[Any]:
     return [array.dtype.str, list(array.shape), zlib.crc32(array.tobytes())]
 
 

@@ -1,4 +1,4 @@
-"""`verify`: is a run folder what was recorded, and do the answers, reports and ledgers follow from it?"""
+"""`verify`: is a run folder as it was recorded, and do the answers, reports and ledgers follow from it?"""
 
 import os
 import re
@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedcoast.audit.artifacts import ARTIFACT_ENDINGS, Claim, kept_claim, read_claim
+from fedcoast.audit.artifacts import ARTIFACT_ENDINGS, Claim, read_claim, recorded_credits_claim
 from fedcoast.audit.chain_check import ChainReport, check_chain
 from fedcoast.audit.findings import Finding
 from fedcoast.audit.recompute import differences
@@ -26,12 +26,12 @@ _STRANGER = "not part of the recording"
 class Verification:
     """What was found. `agrees` is true when every byte is as recorded and every claim follows from it.
 
-    `head` is the hash of the last link: kept elsewhere, it tells later whether rounds were cut off or all was written
-    anew. `uncovered` are rounds older than the chain; `confirmed` says what agrees, in sentences; `unchecked` are
-    claims that were not held against a recording that is not as it was; `outside` are files in the folder that the
-    chain does not cover, and why. `anchored` says whether the chain passes through heads that were kept elsewhere:
-    without one, rounds cut off at the end do not show. `missed` are rounds that the recorder was shown and could not
-    write, with the reason; claims of who saw them are then `unchecked`.
+    `head` is the hash of the last link: a copy kept elsewhere shows later whether rounds were cut off or rewritten.
+    `uncovered` are rounds older than the chain; `confirmed` says what agrees, in sentences; `unchecked` are claims that
+    were not compared, because the recording itself was changed; `outside` are files in the folder that the chain does
+    not cover, and why. `anchored` says whether the chain passes through heads that were kept elsewhere: without one,
+    rounds cut off at the end do not show. `missed` are rounds that the recorder was shown and could not write, with the
+    reason; claims of observers that saw them are then `unchecked`.
     """
 
     folder: str
@@ -67,7 +67,9 @@ def verify(
     heads = [head] if isinstance(head, str) else [] if head is None else list(head)
     folder, kept_heads = Path(folder), [_head(one) for one in heads]
     if not is_run(folder) and not is_folder(folder / ROUNDS):
-        raise BadFile(f"{folder} is no recorded run, and only those carry a chain (fedcoast import makes one)")
+        raise BadFile(
+            f"{folder} is not a recorded run, and only recorded runs have a chain (fedcoast import makes one)"
+        )
     try:
         chain = check_chain(folder)
     except OSError as error:
@@ -80,11 +82,11 @@ def verify(
         if sound and not found and claim.kind == "report":
             found = check_report(folder, claim.text, claim.last_round)
         if found and claim.whole and (gaps := _missed_before(claim, chain)):
-            unchecked.append(f"{claim.file}, since the recorder missed {gaps}, which others saw")
+            unchecked.append(f"{claim.file}, since the recorder missed {gaps}, and other observers did not")
             continue
         _check_claim(claim, found, chain, confirmed if sound else [])
     if not sound:
-        unchecked = [f"{claim.file}, since the recording is not what it was" for claim in claims]
+        unchecked = [f"{claim.file}, since the recording itself was changed" for claim in claims]
     passes = [_check_head(kept_head, chain, confirmed) for kept_head in kept_heads]
     return Verification(
         folder=str(folder),
@@ -96,9 +98,7 @@ def verify(
         findings=tuple(chain.findings),
         uncovered=tuple(chain.unlinked),
         confirmed=tuple(confirmed),
-        unchecked=tuple(unchecked)
-        if sound
-        else tuple(f"{c.file}, since the recording is not what it was" for c in claims),
+        unchecked=tuple(unchecked),
         missed=chain.missed,
         outside=chain.outside,
         anchored=bool(passes) and all(passes),
@@ -122,7 +122,7 @@ def _claims(folder: Path, artifacts: list[Path], chain: ChainReport) -> list[Cla
         except BadFile as error:
             chain.findings.append(Finding(str(artifact), f"cannot be checked: {error}"))
     try:
-        recorded_claim = kept_claim(folder)
+        recorded_claim = recorded_credits_claim(folder)
         claims += [] if recorded_claim is None else [recorded_claim]
     except BadFile:
         pass  # every byte of it is covered by the chain, which has named it
@@ -143,7 +143,7 @@ def _claims(folder: Path, artifacts: list[Path], chain: ChainReport) -> list[Cla
 
 
 def _missed_before(claim: Claim, chain: ChainReport) -> str:
-    """The rounds that are not in the recording, by its own word, and that the claim may know of."""
+    """The rounds that the recorder says it missed, and that the claim may rest on."""
     until = chain.last_round if claim.last_round is None else claim.last_round
     return ", ".join(f"round {n} ({why})" for n, why in chain.missed.items() if until is not None and n <= until)
 
@@ -151,22 +151,22 @@ def _missed_before(claim: Claim, chain: ChainReport) -> str:
 def _check_claim(claim: Claim, found: list[str], chain: ChainReport, confirmed: list[str]) -> None:
     file = str(claim.file)
     if not claim.whole:
-        found = ["was changed after it was made: the rest of it does not have the hash it carries", *found]
+        found = ["was changed after it was made: its content does not match its own hash", *found]
     if claim.head and claim.head != chain.heads.get(-1 if claim.last_round is None else claim.last_round):
-        found = [f"was made from another history: no link of round {claim.last_round} has the head it carries", *found]
+        found = [f"was made from another history: its head is not that of round {claim.last_round}", *found]
     chain.findings.extend(Finding(file, what) for what in found)
     if not found:
         settings = ", ".join(f"{option}={value!r}" for option, value in claim.settings.items())
         until = "" if claim.last_round is None else f" up to {claim.last_round}"
         of = f"its {claim.kind} follows from the rounds{until}"
-        head = ", whose head it carries" if claim.head else ""
+        head = ", and it states their head" if claim.head else ""
         confirmed.append(f"{file}: {of}{head}, by {claim.method}({settings})")
 
 
 def _check_head(kept_head: str, chain: ChainReport, confirmed: list[str]) -> bool:
     at = next((number for number, found in chain.heads.items() if found == kept_head), None)
     if at is None and kept_head != chain.beginning:
-        what = f"no link has the head {kept_head[:12]}…: rounds were cut off at the end, or the chain was written anew"
+        what = f"no link has the head {kept_head[:12]}…: rounds were cut off at the end, or the chain was rewritten"
         chain.findings.append(Finding(ROUNDS, what))
         return False
     since = sum(at is None or number > at for number in chain.heads)

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from fedcoast import Assessment, CoAst, Recorder, read_about, replay
 from fedcoast.analysis.behaviour import Behaviour
-from fedcoast.analysis.disagreement import Disagreement, Signs
+from fedcoast.analysis.disagreement import Disagreement, UpdateAgreement
 from fedcoast.analysis.flags import flags_of
 from fedcoast.analysis.health import health_of
 from fedcoast.analysis.uncertainty import uncertainty
@@ -79,15 +79,15 @@ def assess(
     health = health_of(run, shares)
     if json:
         found = uncertainty(assessment) if assessment.credits else None
-        beside = verdicts_to_json(assessment, found, disagreement.signs() if ray is None else None)
-        whole = {**loads(assessment.to_json()), "verdicts": beside, "health": health.to_json()}
+        added = verdicts_to_json(assessment, found, disagreement.summary() if ray is None else None)
+        whole = {**loads(assessment.to_json()), "verdicts": added, "health": health.to_json()}
         if flags and ray is None:
             whole["flags"] = [flag.to_json() for flag in flags_of(behaviour)]
         typer.echo(dumps(whole, indent=1, allow_nan=False))
     elif csv:
         print_csv(assessment.to_csv())
     else:
-        show(assessment, truth_of(run), signs=disagreement.signs())
+        show(assessment, truth_of(run), update_agreement=disagreement.summary())
         print_sentence(health.warning(printable))
         for flag in flags_of(behaviour):
             print_sentence(f"Flagged: {printable(flag.client)}, {flag.kind}. {printable(flag.evidence)}")
@@ -119,7 +119,10 @@ def import_(
 
 
 def show(
-    assessment: Assessment, truth: Mapping[Client, float] | None, level: float = 0.90, signs: Signs | None = None
+    assessment: Assessment,
+    truth: Mapping[Client, float] | None,
+    level: float = 0.90,
+    update_agreement: UpdateAgreement | None = None,
 ) -> None:
     """Print an answer for people: what is certain first, then the ranking."""
     screen = out()
@@ -131,7 +134,7 @@ def show(
         return
     everyone = truth is not None and set(truth) == set(assessment.clients)
     screen.print(answer_table(assessment, found, verdicts(assessment, found), truth if everyone else None))
-    for sentence in blind_spots(assessment, found, signs):
+    for sentence in blind_spots(assessment, found, update_agreement):
         print_sentence(sentence)
     if truth is not None and everyone and len(truth) > 1:
         level_of = assessment.adjusted_mean

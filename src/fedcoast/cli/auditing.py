@@ -23,7 +23,7 @@ def verify(
     state: Annotated[Files, typer.Option(help="A saved assessor (its ledger), NAME.state; may be repeated.")] = None,
     head: Annotated[str | None, typer.Option(help="A head noted earlier: the chain must pass through it.")] = None,
     public_key: Annotated[Path | None, typer.Option(help="The key that the run's head was signed with.")] = None,
-    signed: Annotated[Path | None, typer.Option(help="The signed head (RUN.signed.json if not given).")] = None,
+    signed: Annotated[Path | None, typer.Option(help="The signed head (default: RUN.signed.json).")] = None,
     certificate: Annotated[Path | None, typer.Option(help="A certificate to check with the public key.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
 ) -> None:
@@ -45,8 +45,10 @@ def verify(
 def sign(
     run: Annotated[Path | None, typer.Argument(help="A recorded run.", show_default=False)] = None,
     key: Annotated[Path | None, typer.Option(help="Your private key (Ed25519, PEM), outside of the run.")] = None,
-    new_key: Annotated[Path | None, typer.Option(help="Make a private key in this file, FILE.pub beside it.")] = None,
-    file: Annotated[Path | None, typer.Option("--out", "-o", help="RUN.signed.json if not given.")] = None,
+    new_key: Annotated[Path | None, typer.Option(help="Create a private key in FILE, and FILE.pub beside it.")] = None,
+    file: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The signed head (default: RUN.signed.json).")
+    ] = None,
     certificate: Annotated[Path | None, typer.Option(help="Write a signed page that says what was verified.")] = None,
     report: Annotated[Files, typer.Option(help="A report to verify and certify; may be repeated.")] = None,
     answer: Annotated[Files, typer.Option(help="An answer to verify and certify; may be repeated.")] = None,
@@ -119,6 +121,6 @@ def _lines(found: Verification) -> list[str]:
 
 def _uncovered(found: Verification) -> str:
     if len(found.uncovered) == found.rounds:
-        return "This run carries no chain: it was recorded by a fedcoast that kept none. Nothing covers its rounds."
+        return "This run has no chain: an earlier fedcoast recorded it. Its rounds cannot be checked."
     first, last = found.uncovered[0], found.uncovered[-1]
     return f"Rounds {first} to {last} were recorded before the chain began, and nothing covers them."

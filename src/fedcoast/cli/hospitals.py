@@ -15,7 +15,7 @@ EXPERIMENTS = {"heart": SiteExperiment(), "brca": SiteExperiment(model="linear",
 
 
 def hospital_demo(dataset: str, seed: int, file: Path) -> None:
-    """Train the sites together, rank them by what the server saw, and say what retraining without them says."""
+    """Train the sites together, rank them by what the server saw, and compare with retraining every coalition."""
     require("plotly", extra="report")
     from dataclasses import asdict, replace
 
@@ -40,14 +40,14 @@ def hospital_demo(dataset: str, seed: int, file: Path) -> None:
         facts=read_about(folder),
         title=table.title,
     )
-    show(data.assessment, None, signs=data.signs)
+    show(data.assessment, None, update_agreement=data.update_agreement)
     quality = "test accuracy" if table.task == "classification" else "concordance"
-    out().print(f"On patients nobody trained on, the shared model has a {quality} of {metrics[quality]:.3f}.")
+    out().print(f"On patients that no site trained on, the shared model has a {quality} of {metrics[quality]:.3f}.")
     err().print(f"Retraining all {2 ** len(table.sites)} coalitions to measure what each site is worth …")
-    for judge, worth in retraining_shapley(table, experiment).items():
+    for average, worth in retraining_shapley(table, experiment).items():
         order = ", ".join(f"{site} {value:+.3f}" for site, value in sorted(worth.items(), key=lambda item: -item[1]))
-        whom = "each patient counts alike" if judge == "pooled" else "each site counts alike"
-        out().print(f"Retraining, where {whom}: {order}", soft_wrap=True)
+        whom = "each patient has the same weight" if average == "pooled" else "each site has the same weight"
+        out().print(f"Retraining, {whom}: {order}", soft_wrap=True)
     write(data, file)
     out().print(
         "The scores used no test data. One training says little: docs/natural-federations.md has 20 of each.\n"

@@ -71,7 +71,7 @@ def demo(
         facts=read_about(folder),
         title="The demo",
     )
-    show(data.assessment, truth, signs=data.signs)
+    show(data.assessment, truth, update_agreement=data.update_agreement)
     out().print(
         f"The shared model classifies {accuracy[-1]:.1%} of the test digits correctly; the scores used no test data.\n"
         f"{CoAst().config.score_meaning()} Clients that merely repeat the recent direction are discounted."
@@ -98,7 +98,7 @@ def simulate(
     participation: Annotated[float, typer.Option(help="Share of the clients drawn for each round.")] = 1.0,
     weighting: Annotated[Literal["uniform", "samples"], typer.Option(help="Weights of the mean.")] = "uniform",
     seed: Seed = 0,
-    runs: Annotated[Path, typer.Option("--out", help="The folder for run folders.")] = Path("runs"),
+    runs: Annotated[Path, typer.Option("--out", help="The folder that holds the runs.")] = Path("runs"),
     record: Annotated[
         Literal["models", "ballots"], typer.Option(help="Record whole uploads, or only what CoAst needs (a sixteenth).")
     ] = "models",
@@ -152,7 +152,7 @@ def _summarise(federation: "Federation", folder: Path) -> None:
         behaviour.observe(fl_round)
         shares[fl_round.number] = fl_round.unmoved
         accuracy = fl_round.metrics["test accuracy"]
-    show(assessor.assessment(), federation.ground_truth, signs=disagreement.signs())
+    show(assessor.assessment(), federation.ground_truth, update_agreement=disagreement.summary())
     out().print(f"Test accuracy of the shared model after round {assessor.last_round}: {accuracy:.3f}")
     print_sentence(health_of(folder, shares).line(printable))
     for flag in flags_of(behaviour):
@@ -175,7 +175,7 @@ def attack(
     clients: Clients = 5,
     rounds: Annotated[int | None, typer.Option(help="Number of rounds (default: the preset's).")] = None,
     seed: Seed = 0,
-    runs: Annotated[Path, typer.Option("--out", help="The folder for run folders.")] = Path("runs"),
+    runs: Annotated[Path, typer.Option("--out", help="The folder that holds the runs.")] = Path("runs"),
     workers: Annotated[int, typer.Option(help="Processes that train clients; 0 is one per core.")] = 0,
 ) -> None:
     """Train a federation in which a client attacks, into a run folder.

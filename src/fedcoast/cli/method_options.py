@@ -55,7 +55,7 @@ class MethodOptions:
         if self.is_coast:
             return self._coast(track_layers)
         self.refuse(
-            f"options of CoAst mean nothing to {self.method}", keep=("bad_uploads", "method", "option", "utility")
+            f"options of CoAst do not apply to {self.method}", keep=("bad_uploads", "method", "option", "utility")
         )
         options = {**self._read_texts(), "bad_uploads": self.bad_uploads}
         return make_method(run, self.method, options, "loss", self.utility)

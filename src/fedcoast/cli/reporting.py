@@ -24,22 +24,24 @@ from fedcoast.storage.chain import head
 from fedcoast.storage.run_folder import is_run
 
 Form = Literal["html", "md", "csv", "json", "png"]
-Title = Annotated[str | None, typer.Option(help="The title (the run's name if not given).")]
+Title = Annotated[str | None, typer.Option(help="The title (default: the run's name).")]
 
 
 @takes_method_options
 def report(
     run: Run,
-    file: Annotated[Path | None, typer.Option("--out", "-o", help="The file (report.html if not given).")] = None,
-    form: Annotated[Form | None, typer.Option("--format", help="Instead of the ending of the file.")] = None,
+    file: Annotated[Path | None, typer.Option("--out", "-o", help="The file (default: report.html).")] = None,
+    form: Annotated[
+        Form | None, typer.Option("--format", help="The form, if the ending of the file does not say it.")
+    ] = None,
     *,
     method: MethodOptions,
     methods: Annotated[str, typer.Option(help="Other methods to compare with, separated by commas, or all.")] = "",
     level: Annotated[float, typer.Option(help="Confidence of the ranges.")] = 0.90,
     rule: Annotated[Rule, typer.Option(help="From scores to shares.")] = "proportional",
     by: PaidFor = "total",
-    budget: Annotated[str | None, typer.Option(help="What the shares are of, to the cent.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Share the budget although the evidence is too weak.")] = False,
+    budget: Annotated[str | None, typer.Option(help="The amount to share, to the cent.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Share the budget even if the evidence is too weak.")] = False,
     title: Title = None,
 ) -> None:
     """Write a report as one file that opens anywhere: HTML, Markdown, CSV, JSON or PNG.
@@ -71,7 +73,7 @@ def report(
 def serve(
     run: Run,
     host: Annotated[str, typer.Option(help="The address to listen on; other machines need a token.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0 takes any that is free.")] = 8471,
+    port: Annotated[int, typer.Option(help="0 picks a free port.")] = 8471,
     token_file: Annotated[
         Path | None, typer.Option(help="A file with the token that every request must bring; or set FEDCOAST_TOKEN.")
     ] = None,
@@ -105,7 +107,7 @@ def serve(
 @takes_method_options
 def watch(
     run: Run,
-    once: Annotated[bool, typer.Option("--once", help="Show what there is, and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print the current state and exit.")] = False,
     *,
     method: MethodOptions,
     title: Title = None,

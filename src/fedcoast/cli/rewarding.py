@@ -40,10 +40,10 @@ def rewards(
     cap: Annotated[float, typer.Option(help="The largest share of a client.")] = 1,
     equal_pay_ties: Annotated[bool, typer.Option(help="Pay clients that cannot be told apart equally.")] = True,
     level: Annotated[float, typer.Option(help="Confidence of verdicts, ties and ranges.")] = 0.90,
-    force: Annotated[bool, typer.Option("--force", help="Pay although too little is certain.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Pay even if the evidence is too weak.")] = False,
     method: MethodOptions,
     json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="A row a client, as CSV.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="CSV, one row per client.")] = False,
 ) -> None:
     """Share a budget among the clients by contribution. Idle and hurting clients are never paid, and are listed.
 

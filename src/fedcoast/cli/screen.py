@@ -38,7 +38,7 @@ def _short_path(path: Path) -> str:
 
 
 def try_next(runs: Path, run: Path) -> None:
-    """Three commands that go on from a run, as they can be typed here."""
+    """Three commands to try next on a run, as they can be typed here."""
     for command in (f"serve {quoted(runs)}", f"assess {quoted(run)}", f"rewards {quoted(run)} --budget 1000"):
         out().print(Text(f"  {program()} {command}"), soft_wrap=True)
 

@@ -180,7 +180,7 @@ class ObserverHub:
         return self._schema
 
     def _check_models(self, number: int, capture: RoundCapture, schema: ModelSchema) -> None:
-        """A global model that is not finite is the server's, but a client's upload made it so: name the client."""
+        """If a global model is not finite, name the client whose upload made it so."""
         for which, model in (("before", capture.start), ("after", capture.end)):
             if model is None:
                 continue
@@ -191,7 +191,7 @@ class ObserverHub:
                 raise FedcoastError(f"global model {which} the round: {error}{_blame(reasons)}") from error
 
     def _check_resumed(self, number: int, fl_round: Round) -> None:
-        """Warn once if a recording is continued with another training, which would mix two histories in one score."""
+        """Warn once if a recording is continued by another training, which would mix two histories in one score."""
         recorded, self._recorded = self._recorded, None
         if recorded is None or self._schema is None:
             return

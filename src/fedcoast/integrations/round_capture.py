@@ -202,7 +202,7 @@ def huge_uploads(capture: RoundCapture, schema: ModelSchema) -> dict[Client, str
 
 
 def without_bad_names(capture: RoundCapture) -> RoundCapture:
-    """Clients whose name is none, such as one of a million characters, are left out: it costs nobody else the round."""
+    """Leave out clients whose name is not usable (too long, say), so that the others keep the round."""
     uploads: dict[Client, ClientUpload] = {}
     rejections: dict[Client, str] = {}
     for name, upload in capture.uploads.items():
@@ -219,7 +219,7 @@ def without_bad_names(capture: RoundCapture) -> RoundCapture:
 
 
 def shown(value: object) -> str:
-    """A value from a client as a message can show it: a number may have a million digits, a text as many letters."""
+    """A value from a client, short enough for a message: it may be a number of a million digits."""
     try:
         return shortened(repr(value), 40)
     except Exception:

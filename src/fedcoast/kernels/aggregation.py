@@ -78,7 +78,7 @@ def sparse_upload(start: Floats, local: Floats, keep: float) -> Floats:
 
 
 def sparse_mean(start: Floats, tensors: Sequence[Floats], keep: float) -> Floats:
-    """Θ^t of one tensor: the mean of the sparse uploads; an entry that nobody kept keeps its value to the last bit.
+    """Θ^t of one tensor: the mean of the sparse uploads; an entry in no upload keeps its exact value.
 
     >>> sparse_mean(np.array([0.5, 0.5]), [np.array([0.8, 0.6]), np.array([0.5, 0.25])], 0.5).tolist()
     [0.65, 0.375]

@@ -17,8 +17,8 @@ SHARED = 1 << 16  # entries of a layer from which on all threads may work on it 
 class BallotEncoder:
     """Turns uploads into bit planes of votes: `voters[layer]` entries of each layer vote, zeros never.
 
-    `cast_layers` counts the layers looked at, `missed` those whose bracket missed and that cost a second pass; neither
-    can be seen in a result. `compiled` false leaves all work to NumPy, true waits for the compiler.
+    `cast_layers` counts the encoded layers, `missed` those that needed a second pass because their bracket missed;
+    results do not depend on either. `compiled` false leaves all work to NumPy, true waits for the compiler.
     """
 
     def __init__(self, plane_layout: PlaneLayout, voters: Sequence[int], compiled: bool | None = None) -> None:
@@ -30,7 +30,7 @@ class BallotEncoder:
 
     def cast(self, start: Sequence[Floats], local: Sequence[Floats], threads: ThreadPool = ALONE) -> Planes:
         """The votes on local − start; the layers of both are float32 or float64, and of the same type."""
-        planes = self.plane_layout.silence()
+        planes = self.plane_layout.empty_planes()
         layers = [
             _Layer(flat(after), flat(before), voters, into)
             for before, after, voters, into in zip(
@@ -51,12 +51,12 @@ class BallotEncoder:
         shared = code is not None and threads.threads > 1
         together = [layer for layer in layers if shared and layer.size >= max(SHARED, fair)]
         for place, layer in enumerate(together):
-            layer.scratch = self._lend((place, "shared"), dtype, layer.size)
-        dealt = _deal(layers[len(together) :], threads.threads)
-        for hand, job in enumerate(dealt):
+            layer.scratch = self._scratch_for((place, "shared"), dtype, layer.size)
+        jobs = _assigned(layers[len(together) :], threads.threads)
+        for thread, job in enumerate(jobs):
             for layer in job:
-                layer.scratch = self._lend(hand, dtype, job[0].size)
-        missed = sum(threads.map(lambda job: sum(layer.cast(code) for layer in job), dealt))
+                layer.scratch = self._scratch_for(thread, dtype, job[0].size)
+        missed = sum(threads.map(lambda job: sum(layer.cast(code) for layer in job), jobs))
         if together:
             threads.map(lambda layer: layer.bracket(code), together)
             parts = threads.threads
@@ -69,26 +69,27 @@ class BallotEncoder:
             missed += sum(threads.map(lambda layer: layer.settle(code), together))
         return missed
 
-    def _lend(self, owner: object, dtype: "np.dtype[Any]", size: int) -> "_Scratch":
-        scratch = self._scratch.get((owner, dtype))
+    def _scratch_for(self, user: object, dtype: "np.dtype[Any]", size: int) -> "_Scratch":
+        scratch = self._scratch.get((user, dtype))
         if scratch is None or scratch.size < size:
-            scratch = self._scratch[owner, dtype] = _Scratch(size, dtype)
+            scratch = self._scratch[user, dtype] = _Scratch(size, dtype)
         return scratch
 
 
-def _deal(layers: "list[_Layer]", threads: int) -> "list[list[_Layer]]":
+def _assigned(layers: "list[_Layer]", threads: int) -> "list[list[_Layer]]":
     """Assign layers to threads, the largest first, each to the thread with the least work."""
-    dealt: list[list[_Layer]] = [[] for _ in range(threads)]
+    jobs: list[list[_Layer]] = [[] for _ in range(threads)]
     loads = [0] * threads
     for layer in layers:
-        hand = loads.index(min(loads))
-        dealt[hand].append(layer)
-        loads[hand] += layer.size
-    return dealt
+        thread = loads.index(min(loads))
+        jobs[thread].append(layer)
+        loads[thread] += layer.size
+    return jobs
 
 
 class _Scratch:
-    """For one layer at a time. The system gives memory only where it is touched: a few per cent, usually."""
+    """Scratch memory for one layer at a time. Usually only a few per cent of it is touched, and only that takes
+    memory."""
 
     def __init__(self, size: int, dtype: "np.dtype[Any]") -> None:
         self.size = size
@@ -99,7 +100,7 @@ class _Scratch:
 
 
 class _Layer:
-    """One tensor on its way; the compiled code works through it whole, or in parts that threads share."""
+    """One tensor to encode; the compiled code encodes it whole, or in parts that threads share."""
 
     def __init__(self, local: Floats, start: Floats, voters: int, planes: Planes) -> None:
         self.local, self.start, self.voters, self.planes = local, start, voters, planes

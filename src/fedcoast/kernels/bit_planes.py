@@ -1,7 +1,7 @@
 """Signs in two bits an entry: a plane of those that are up and a plane of those that are down, in 64-bit words.
 
-All layers of a model stand in one pair of planes. Every layer begins with a word, and what is left of its last word is
-zero, so that layers can be read, written and counted apart. Bit j of word w of a layer is its entry 64·w + j.
+All layers of a model share one pair of planes. Every layer begins at a word, and the rest of its last word is zero, so
+that layers can be read, written and counted separately. Bit j of word w of a layer is its entry 64·w + j.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,8 +42,8 @@ class PlaneLayout:
     def words(self) -> int:
         return self.bounds[-1]
 
-    def silence(self) -> Planes:
-        """Planes in which nobody says anything."""
+    def empty_planes(self) -> Planes:
+        """Planes without a vote."""
         return np.zeros((2, self.words), np.uint64)
 
     def layers(self, planes: Planes) -> Iterator[Planes]:
@@ -65,22 +65,10 @@ class PlaneLayout:
 
 
 def flat(array: Floats) -> Floats:
-    """One row that can only be read, as the compiled code wants it; a copy only of what lies scattered in memory."""
+    """One read-only row, as the compiled code needs it; copied only if it is not contiguous in memory."""
     row = np.require(array, requirements=["C", "A"]).reshape(-1).view()
     row.flags.writeable = False
     return row
-
-
-def to_planes(signs: Signs) -> Planes:
-    """The planes of one layer.
-
-    >>> to_planes(np.array([1, 0, -1], np.int8)).tolist()
-    [[1], [4]]
-    """
-    planes = np.zeros((2, -(-signs.size // 64)), np.uint64)
-    write_bits(planes[0], 0, signs > 0)
-    write_bits(planes[1], 0, signs < 0)
-    return planes
 
 
 def to_signs(planes: Planes, size: int) -> Signs:
@@ -94,7 +82,7 @@ def to_signs(planes: Planes, size: int) -> Signs:
 
 
 def write_bits(row: Words, at: int, bits: NDArray[np.bool]) -> None:
-    """Put these bits into a row from entry `at` on, which begins a byte; the rest of the last byte becomes zero."""
+    """Write these bits into a row from entry `at`, which begins a byte; the rest of the last byte becomes zero."""
     packed = np.packbits(bits, bitorder="little")
     row.view(np.uint8)[at // 8 : at // 8 + packed.size] = packed
 
@@ -111,7 +99,7 @@ def set_bits(row: Words) -> NDArray[np.intp]:
 
 
 def clear_bits(row: Words, places: NDArray[np.intp]) -> None:
-    """Take the bits of these entries back."""
+    """Clear the bits of these entries."""
     np.bitwise_and.at(row, places // 64, ~(np.uint64(1) << (places % 64).astype(np.uint64)))
 
 
@@ -121,7 +109,7 @@ def signs_of(values: Sequence[Floats], plane_layout: PlaneLayout, shift: Sequenc
     The sum of two floats is zero only when it is exactly so, and otherwise has the sign of the exact sum: comparing
     with −shift tells the same without adding.
     """
-    planes = plane_layout.silence()
+    planes = plane_layout.empty_planes()
     for place, (value, (up, down)) in enumerate(zip(values, plane_layout.layers(planes), strict=True)):
         row, zero = value.reshape(-1), value.dtype.type(0 if shift is None else -shift[place])
         for at in range(0, row.size, PIECE):

@@ -1,4 +1,4 @@
-"""The ballot of one tensor in about one pass over start and upload: machine code for `intake`, made by numba.
+"""The ballot of one tensor in about one pass over start and upload: machine code, made by numba.
 
 A sample brackets the smallest |δ| that votes: below < |δ| ≤ high. One pass writes the bits of everything above `below`
 and marks what lies inside the bracket; those few are settled exactly, ties to the lower flat index. When the bracket
@@ -12,12 +12,15 @@ of `sizes` read as integers, which have the same order, and one entry longer tha
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
 
-import numba
 import numpy as np
-from numba import boolean, float32, float64, int64, types, uint32, uint64
 from numpy.typing import NDArray
 
 from fedcoast.kernels.ballots import Floats
+from fedcoast.kernels.compiling import plain_messages
+
+with plain_messages():
+    import numba
+    from numba import boolean, float32, float64, int64, types, uint32, uint64
 
 Bits = NDArray[np.unsignedinteger]
 F = TypeVar("F", bound=Callable[..., object])
@@ -29,7 +32,7 @@ BINS = 1024
 
 
 def compiled(function: F) -> F:
-    """Machine code kept where numba finds a folder for it, and in memory alone where it finds none."""
+    """Compile with numba's cache on disk if there is a folder for it, else in memory alone."""
     try:
         return cast(F, numba.njit(nogil=True, cache=True)(function))
     except RuntimeError:
@@ -38,7 +41,7 @@ def compiled(function: F) -> F:
 
 @compiled
 def _ones(word: Any) -> Any:
-    """How many bits are set; the compiler knows this pattern as one instruction."""
+    """How many bits are set; the compiler turns this pattern into one instruction."""
     x = word - ((word >> uint64(1)) & uint64(0x5555555555555555))
     x = (x & uint64(0x3333333333333333)) + ((x >> uint64(2)) & uint64(0x3333333333333333))
     x = (x + (x >> uint64(4))) & uint64(0x0F0F0F0F0F0F0F0F)
@@ -173,7 +176,7 @@ def settle(
     size: int, voters: int, above: int, inside: int, below: Any, several: bool,
     up: Bits, down: Bits, near: Bits, sizes: Floats, keys: Bits, spare: Bits,
 ) -> bool:  # fmt: skip
-    """Take back the bits inside the bracket that do not vote; false if the bracket missed, and nothing is settled."""
+    """Clear the bits inside the bracket that do not vote; false if the bracket missed, and nothing was changed."""
     missing = voters - above
     if missing < 0:
         return False

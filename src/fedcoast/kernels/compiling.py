@@ -1,4 +1,4 @@
-"""The compiled kernels, when they are there: got ready in the background, so that nobody waits for a compiler.
+"""The compiled kernels: numba compiles them in the background, so that nobody waits for a compiler.
 
 Until then, and where numba is not installed, NumPy does the same work to the same bits.
 """
@@ -6,10 +6,15 @@ Until then, and where numba is not installed, NumPy does the same work to the sa
 import atexit
 import importlib.util
 import logging
+import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 
 WORTHWHILE = 1 << 16  # entries of a model below which neither machine code nor threads pay
+
+_HIGHLIGHTING = "NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"  # numba reads it when it is imported
 
 _log = logging.getLogger(__name__)
 
@@ -19,8 +24,25 @@ _starting = threading.Lock()
 _leaving = threading.Event()
 
 
+@contextmanager
+def plain_messages() -> Iterator[None]:
+    """Import numba here: it then does not highlight its messages.
+
+    If colorama is installed, each highlighted message (numba makes and drops many while it compiles) replaces
+    `sys.stdout` of the whole process for a moment, and what another thread prints then can get lost.
+    """
+    if _HIGHLIGHTING in os.environ:  # the user decides
+        yield
+        return
+    os.environ[_HIGHLIGHTING] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop(_HIGHLIGHTING, None)
+
+
 def kernels(kind: str, wait: bool = False) -> ModuleType | None:
-    """`formulas.compiled`, ready for "float32" or "float64"; None, and soon ready, if it is not."""
+    """The module `kernels.compiled` if it is ready for "float32" or "float64"; else None, and compiling starts."""
     if kind in _ready:
         return _ready[kind]
     with _starting:
@@ -42,14 +64,12 @@ def _prepare(kind: str) -> None:
                 return
         _ready[kind] = module
     except Exception as error:
-        _log.warning(
-            "the compiled kernels are not to be had, NumPy does their work (%s: %s)", type(error).__name__, error
-        )
+        _log.warning("numba kernels unavailable; falling back to NumPy (%s: %s)", type(error).__name__, error)
 
 
 @atexit.register
 def _leave() -> None:
-    """No thread may be inside the compiler when the interpreter is taken down: wait for the kernel at hand."""
+    """No thread may be inside the compiler when the interpreter ends: wait for the kernel that is being compiled."""
     _leaving.set()
     for thread in _threads.values():
         thread.join()

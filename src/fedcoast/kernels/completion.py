@@ -1,8 +1,8 @@
-"""Low-rank completion: the entries of a matrix nobody observed, from those somebody did.
+"""Low-rank completion: estimate the entries of a matrix that were not observed from those that were.
 
     minimise  Σ_{observed} (M_tc − w_t·h_c)²  +  λ·(‖W‖² + ‖H‖²)
 
-by alternating least squares: each half of the factors is solved for exactly while the other stands.
+by alternating least squares: each half of the factors is solved for exactly while the other is fixed.
 """
 
 import numpy as np
@@ -18,8 +18,8 @@ _STILL = 1e-14  # relative: factors that move less than this have arrived
 def complete(observed: Matrix, rank: int, ridge: float, sweeps: int = 500) -> Matrix:
     """The matrix of this rank nearest to the entries that are not NaN, ridge-regularised, in all its entries.
 
-    Rows start from positive factors and columns are solved first: from factors of random sign, a small ridge lets what
-    was never observed run away. Each column must have been observed somewhere.
+    Rows start from positive factors and columns are solved first: from factors of random sign, a small ridge lets
+    unobserved entries diverge. Each column must have been observed somewhere.
 
     >>> known = np.array([[2.0, 4.0, 6.0], [1.0, 2.0, np.nan]])
     >>> complete(known, rank=1, ridge=1e-9).round(4).tolist()

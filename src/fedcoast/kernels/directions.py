@@ -20,7 +20,8 @@ LARGEST = 1e140  # what is larger counts as this: its square, summed, must stay 
 
 
 def chunks(layers: Sequence[Floats], start: Sequence[Floats] | None = None) -> Iterator[Doubles]:
-    """The layers, or their difference from `start`, flat, one piece at a time, **in the same memory**: use it first.
+    """The layers, or their difference from `start`, flat, one piece at a time, **in the same memory**: use a piece
+    before the next.
 
     >>> [piece.tolist() for piece in chunks([np.float32([3, 1]), np.float32([[5]])], [np.ones(2), np.ones((1, 1))])]
     [[2.0, 0.0], [4.0]]

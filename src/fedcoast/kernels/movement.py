@@ -33,17 +33,8 @@ def votes(ballots: Iterable[Signs]) -> Votes:
     return total
 
 
-def vote_direction(rounds: Sequence[Votes]) -> Signs:
-    """sgn Σ_e V^e over the rounds of the window.
-
-    >>> vote_direction([np.array([2, -1, 0], np.int32), np.array([-2, -1, 3], np.int32)]).tolist()
-    [0, -1, 1]
-    """
-    return np.sign(np.sum(rounds, axis=0, dtype=np.int64)).astype(np.int8)
-
-
 def movement(models: Sequence[Floats], ulps: float) -> Signs:
-    """sgn(Θ^{t+k} − Θ^t), blind to float rounding; `models` are Θ^t, Θ^{t+1}, …, Θ^{t+k} of one tensor.
+    """sgn(Θ^{t+k} − Θ^t), ignoring float rounding; `models` are Θ^t, Θ^{t+1}, …, Θ^{t+k} of one tensor.
 
     Averaging N equal numbers need not return the number, and moves that cancel leave a residue. Neither is
     movement: what differs by at most `ulps` units in the last place of the largest value that the entry had
@@ -74,7 +65,7 @@ def movement_planes(
     A unit in the last place grows with the number: what moves by more than those of the largest number of the layer
     has moved, and only the few that move by less need units of their own.
     """
-    planes = plane_layout.silence()
+    planes = plane_layout.empty_planes()
     largest = np.max([extent(model) for model in models] if extents is None else extents, axis=0)
     large = sum(plane_layout.sizes) >= WORTHWHILE
     pieces = [
@@ -105,7 +96,7 @@ def extent(model: Sequence[Floats]) -> list[float]:
 
 
 def _step(last: Floats, first: Floats, unit: Any, into: Planes, code: Any) -> NDArray[np.intp]:
-    """Write the signs of last − first, and tell where it is not zero and not above `unit`."""
+    """Write the signs of last − first, and return where it is not zero and not above `unit`."""
     up, down = into
     if code is not None:
         near = np.empty_like(up)

@@ -174,12 +174,12 @@ def draw_pairs(half: Half, bonus: Places, rng: np.random.Generator, apart: bool 
     barred, side = np.sort(bonus), half[bonus]
     pairs = np.empty((2, len(bonus)), dtype=np.int64)
     for which in (0, 1):
-        seats = np.flatnonzero(side == which)
-        pairs[:, seats] = [_draw(half, which, barred, seats.size, rng) for _ in range(2)]
+        tasks = np.flatnonzero(side == which)
+        pairs[:, tasks] = [_draw(half, which, barred, tasks.size, rng) for _ in range(2)]
     while apart and (alike := np.flatnonzero(pairs[0] == pairs[1])).size:
         for which in (0, 1):
-            seats = alike[side[alike] == which]
-            pairs[1, seats] = _draw(half, which, barred, seats.size, rng)
+            tasks = alike[side[alike] == which]
+            pairs[1, tasks] = _draw(half, which, barred, tasks.size, rng)
     return pairs[0], pairs[1]
 
 
@@ -195,7 +195,7 @@ def _draw(half: Half, which: int, barred: Places, count: int, rng: np.random.Gen
 
 
 def spare_tasks(half: Half, bonus: Places) -> tuple[int, int]:
-    """How many tasks of each half are left for penalties.
+    """How many tasks of each half remain for penalties.
 
     >>> spare_tasks(np.array([0, 0, 0, 1, 1, 1], np.uint8), np.array([0, 3]))
     (2, 2)

@@ -1,4 +1,4 @@
-"""Threads for the length of one round; results never depend on how many there are."""
+"""Thread pool scoped to one round; results do not depend on its size."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ R = TypeVar("R")
 
 
 class ThreadPool:
-    """So many threads; a single one is the caller's own. To be used in a `with`, which ends them."""
+    """A fixed number of threads; a single one is the caller's own. Use it in a `with`, which ends them."""
 
     def __init__(self, threads: int = 1) -> None:
         self.threads = threads
@@ -26,7 +26,7 @@ class ThreadPool:
             self._pool.shutdown()
 
     def map(self, work: Callable[[T], R], items: Iterable[T]) -> list[R]:
-        """Do them all; the results in order. What one of them raises is raised."""
+        """The function of every item, in order; an exception is passed on."""
         return list(map(work, items) if self._pool is None else self._pool.map(work, items))
 
 

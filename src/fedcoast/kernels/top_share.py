@@ -1,4 +1,4 @@
-"""The same ballot as `ternary.ballot`, bit for bit, without sorting: selection instead, a few passes over the data."""
+"""The same ballot as `ballots.ballot`, bit for bit, by selection instead of sorting: a few passes over the data."""
 
 import numpy as np
 

@@ -1,7 +1,7 @@
-"""Votes counted in planes: the k-th plane of a tally holds the bit worth 2^k of every entry's count.
+"""Votes counted in planes: the k-th plane holds the bit worth 2^k of every entry's count.
 
-Adding a ballot is an addition with carry on all entries of a word at once. Where nobody voted nothing is written, and
-a round of N clients needs 2·⌈log₂(N+1)⌉ bits an entry, half for the votes up, half for the votes down.
+Adding a ballot is an addition with carry on all entries of a word at once. Entries without votes are not written, and a
+round of N clients needs 2·⌈log₂(N+1)⌉ bits an entry, half for the votes up, half for the votes down.
 """
 
 from collections.abc import Sequence
@@ -11,21 +11,21 @@ from numpy.typing import NDArray
 
 from fedcoast.kernels.bit_planes import SPAN, Planes, Words
 
-Tally = NDArray[np.uint64]
+VoteCounts = NDArray[np.uint64]
 """Up and down, each in planes of rising worth: shape (2, planes, words)."""
 
 _PIECE = SPAN // 4  # words; several planes of them stay in the cache
 
 
-def tally(words: int, clients: int) -> Tally:
-    """Nobody has voted yet, and so many clients may."""
+def no_votes(words: int, clients: int) -> VoteCounts:
+    """Zero votes for every entry, with room for the votes of this many clients."""
     return np.zeros((2, max(1, clients.bit_length()), words), np.uint64)
 
 
-def count(votes: Tally, ballot: Planes) -> None:
+def count(votes: VoteCounts, ballot: Planes) -> None:
     """Add one ballot.
 
-    >>> votes = tally(words=1, clients=2)
+    >>> votes = no_votes(words=1, clients=2)
     >>> for _ in range(2):
     ...     count(votes, np.array([[0b01], [0b10]], np.uint64))
     >>> votes.tolist()
@@ -44,10 +44,10 @@ def count(votes: Tally, ballot: Planes) -> None:
                 added, here, there = there, there, here
 
 
-def majority_sign(rounds: Sequence[Tally]) -> Planes:
+def majority_sign(rounds: Sequence[VoteCounts]) -> Planes:
     """sgn Σ_e V^e: where the votes up of all these rounds together outnumber those down, and where the reverse.
 
-    >>> votes = tally(words=1, clients=1)
+    >>> votes = no_votes(words=1, clients=1)
     >>> count(votes, np.array([[0b01], [0b10]], np.uint64))
     >>> majority_sign([votes, votes]).tolist()
     [[1], [2]]

@@ -66,7 +66,7 @@ class Assessment:
 
     @property
     def lasting_credits(self) -> Mapping[int, Mapping[Client, float]]:
-        """The credits that, once their round is not pending, never change: those that are kept with the rounds."""
+        """The credits that never change once their round is final: these are recorded with the rounds."""
         return self.credits if self.unscaled_credits is None else self.unscaled_credits
 
     @property
@@ -176,7 +176,7 @@ class Assessment:
         return self.table()
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame, a row for each client; needs pandas, which `fedcoast[plots]` brings."""
+        """A pandas DataFrame with a row for each client; needs pandas, which `fedcoast[plots]` installs."""
         return as_frame(self)
 
     def plot(self, kind: str = "ranking", **options: Any) -> Any:

@@ -162,7 +162,7 @@ class Assessor(ABC):
         return sums
 
     def _dump_state(self, state: Any) -> tuple[dict[str, Any], dict[str, Array]]:
-        """What must be saved beside the credits: values for JSON, and arrays."""
+        """What must be saved besides the credits: values for JSON, and arrays."""
         return {}, {}
 
     def _load_state(self, facts: dict[str, Any], arrays: dict[str, Array]) -> Any:

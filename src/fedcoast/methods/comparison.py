@@ -146,15 +146,15 @@ def compare(
 ) -> Comparison:
     """Show the rounds, once, to all of these assessors, and put their answers side by side.
 
-    A method that fails on a round is dropped with its reason, and never takes the others down. `measure_memory` also
-    follows what each method allocates in Python, which slows all of them down.
+    A method that fails on a round is dropped with its reason; the others continue. `measure_memory` also follows what
+    each method allocates in Python, which slows all of them down.
 
     >>> from fedcoast import CoAst, Round
     >>> from fedcoast.methods import Cosine
     >>> import numpy as np
     >>> zero, one = {"w": np.zeros(2)}, {"w": np.ones(2)}
-    >>> round = Round(1, start=zero, local={"helps": one, "idles": zero}, end={"w": np.ones(2) / 2})
-    >>> compare([round], {"cosine": Cosine()}).assessments["cosine"].ranking
+    >>> fl_round = Round(1, start=zero, local={"helps": one, "idles": zero}, end={"w": np.ones(2) / 2})
+    >>> compare([fl_round], {"cosine": Cosine()}).assessments["cosine"].ranking
     ('helps', 'idles')
     """
     for name, assessor in assessors.items():
@@ -180,7 +180,7 @@ def compare(
 
 
 class _Runner:
-    """One method on its way through the rounds, with a clock beside it."""
+    """One method that observes the rounds, and the time and memory that it takes."""
 
     def __init__(self, assessor: Assessor) -> None:
         self.assessor = assessor

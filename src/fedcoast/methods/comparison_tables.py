@@ -53,11 +53,11 @@ def _agreement(comparison: Comparison, width: int) -> list[RenderableType]:
 def _costs(comparison: Comparison, width: int) -> list[RenderableType]:
     rows = []
     for name in comparison.assessments:
-        judged = f"{comparison.evaluations[name]:,}" if name in comparison.evaluations else "–"
+        evaluations = f"{comparison.evaluations[name]:,}" if name in comparison.evaluations else "–"
         memory = [f"{comparison.peak_bytes[name] / 1e6:,.1f} MB"] if name in comparison.peak_bytes else []
-        rows.append((name, [f"{comparison.seconds.get(name, math.nan):.3f}", judged, *memory]))
-    heads = ["seconds", "models judged"] + (["peak memory"] if comparison.peak_bytes else [])
-    shared = "a model that several methods ask about may be judged once: the first to ask has the seconds"
+        rows.append((name, [f"{comparison.seconds.get(name, math.nan):.3f}", evaluations, *memory]))
+    heads = ["seconds", "models evaluated"] + (["peak memory"] if comparison.peak_bytes else [])
+    shared = "a model that several methods need is evaluated once: the first method has its seconds"
     return _grid("cost", heads, rows, width, shared if comparison.evaluations else "")
 
 

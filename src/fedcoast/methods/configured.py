@@ -98,16 +98,16 @@ class ConfiguredAssessor(Assessor, Generic[Config]):
 
     @classmethod
     def _configure(cls, config: object, options: Mapping[str, Any]) -> Any:
-        if config is None:
-            return cls.config_type(**options)
-        if not isinstance(config, cls.config_type):
+        if config is not None and not isinstance(config, cls.config_type):
             name = cls.__name__
             first = next(iter(cls.config_type.options()))
             raise BadSetting(
                 f"options of {name} are keywords, such as {name}({first}=…), or a {cls.config_type.__name__};"
                 f" got {config!r}"
             )
-        return replace(config, **options)
+        made = cls.config_type(**options) if config is None else replace(config, **options)
+        made.check_numbers()
+        return made
 
     @property
     def zero_is_idle(self) -> bool:

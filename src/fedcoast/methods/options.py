@@ -15,6 +15,7 @@ are all read off it.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
+from types import NoneType
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from fedcoast.errors import BadSetting
@@ -56,6 +57,16 @@ class MethodConfig:
         for name, hint in get_type_hints(type(self)).items():
             if get_origin(hint) is Literal:
                 check_word(name, getattr(self, name), get_args(hint))
+
+    def check_numbers(self) -> None:
+        """Refuse what is no number where an option is one; its range is for the configuration to check."""
+        for name, hint in get_type_hints(type(self)).items():
+            kinds, value = set(get_args(hint) or (hint,)), getattr(self, name)
+            if not kinds <= {int, float, NoneType} or (value is None and NoneType in kinds):
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float if float in kinds else int):
+                wanted = ("a number" if float in kinds else "an integer") + (", or None" if NoneType in kinds else "")
+                raise BadSetting(f"{name} must be {wanted}; got {value!r}")
 
     @property
     def zero_is_idle(self) -> bool:

@@ -13,7 +13,7 @@ from fedcoast.storage.run_folder import is_run, read_about
 
 
 class RecordedRun:
-    """What `load` gives. Iterating reads the rounds from disk, anew each time."""
+    """What `load` gives. Iterating reads the rounds from disk, each time again."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)

@@ -12,7 +12,7 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
 def as_text(table: object) -> str:
-    """What rich would show of something, without colours and a hundred columns wide; without rich, plain columns."""
+    """A table as rich prints it, a hundred columns wide and without colours; without rich, plain columns."""
     try:
         from rich.console import Console
     except ModuleNotFoundError:  # an extra: see pyproject.toml

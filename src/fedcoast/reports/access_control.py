@@ -59,7 +59,7 @@ class AccessControl:
 
 
 def _same(given: str, expected: str) -> bool:
-    """In a time that does not tell how much was right."""
+    """Compare in constant time."""
     return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
 
 

@@ -35,8 +35,8 @@ def answer_table(
     table.columns[2].justify = "right"
     if uncertainty is not None and known:
         table.add_column(f"{uncertainty.level:.0%} range", justify="right")
-    judged = assessment.zero_is_idle or "idle" in verdicts.values()
-    if judged:
+    has_verdicts = assessment.zero_is_idle or "idle" in verdicts.values()
+    if has_verdicts:
         table.add_column("verdict")
     heads = ["rounds", *(["adjusted"] if adjusted else []), *(["left out"] if any_dropped else [])]
     for head in [*heads, *(["true rank"] if true_ranks else [])]:
@@ -47,7 +47,7 @@ def answer_table(
         if known:
             span = ranges.get(client)
             row.append("–" if span is None else f"{number(span[0])} to {number(span[1])}")
-        row += [Text(verdicts[client], STYLES[verdicts[client]])] if judged else []
+        row += [Text(verdicts[client], STYLES[verdicts[client]])] if has_verdicts else []
         row.append(str(assessment.rounds_scored[client]))
         row += [number(adjusted[client]) if assessment.rounds_scored[client] else "–"] if adjusted else []
         row += [str(assessment.quarantine_count(client) or "")] if any_dropped else []

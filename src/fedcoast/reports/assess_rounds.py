@@ -51,7 +51,7 @@ def assess_rounds(
     details = {
         "health": Health(shares),
         "accuracy": accuracy,
-        "signs": disagreement.signs(),
+        "update_agreement": disagreement.summary(),
         "flags": tuple(flags_of(behaviour)),
         **details,
     }

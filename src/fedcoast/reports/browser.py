@@ -1,6 +1,6 @@
-"""A picture of a page, taken by a browser that is already there.
+"""A picture of a page, taken by an installed browser.
 
-Plotly's own way to PNG downloads one, which the machine of an operator may not be allowed to do.
+Plotly's own PNG export downloads a browser, which an operator's machine may not be allowed to do.
 """
 
 import os

@@ -24,8 +24,8 @@ class LimitedConnections(H11Protocol):
     """HTTP as uvicorn speaks it, for a server that strangers may reach.
 
     A connection must bring a whole request within `HEADER_SECONDS`, and another one within that time after an answer.
-    Where there are too many connections, the one that has waited longest without a request makes room; if all are
-    being answered, the new one is refused. A viewer that takes nothing of its answer for `STALLED_SECONDS` is dropped.
+    If there are too many connections, the one that has waited longest without a request is closed; if all are being
+    answered, the new one is refused. A viewer that takes nothing of its answer for `STALLED_SECONDS` is dropped.
     """
 
     _waiting: asyncio.TimerHandle | None = None

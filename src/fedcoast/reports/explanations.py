@@ -1,4 +1,4 @@
-"""What the numbers mean, for a reader who does not know the method."""
+"""What the numbers mean, for readers who do not know the method."""
 
 from fedcoast.methods.registry import config_of
 from fedcoast.reports.phrasing import percent
@@ -29,9 +29,9 @@ def _reading(report: ReportData) -> list[str]:
         sentences.append("A client that returns the model unchanged scores zero. Below zero is worse than that.")
     if report.level is not None:
         sentences.append(
-            f"Some of a score is luck. With {percent(report.level)} confidence its range holds what the same clients"
-            " would have got on average, had the luck of the rounds been drawn anew. Where two ranges overlap much, do"
-            " not insist on who is first."
+            f"Part of a score is luck. With {percent(report.level)} confidence its range contains the score that"
+            " the same clients would get on average if the rounds were repeated. If two ranges overlap widely, their"
+            " order is not certain."
         )
     sentences.append("A client that was absent has no credit for that round, and no penalty.")
     if report.adjusts:
@@ -44,12 +44,13 @@ def _reading(report: ReportData) -> list[str]:
 
 def _limits(report: ReportData) -> list[str]:
     return [
-        "Agreement is not quality as such. A client with rare but valuable data may disagree with the others and score"
-        " low; several clients with the same flaw pull the model with them and score high.",
+        "Agreement is not the same as quality. A client with rare but valuable data may disagree with the others and"
+        " score low; several clients with the same flaw pull the model with them and score high.",
         "A low score is a reason to look, not proof of bad faith: noisy labels, a wrong setting and a broken camera"
         " look alike.",
         "The ranges cover the variation between the rounds of this one training. Other data, or another training"
         " from another start, could differ by more.",
         "Scores cannot be compared between federations, models or settings; ranks can, with care.",
-        "Whoever knows the method may try to please it. Use the scores beside contracts and inspection, not instead.",
+        "Clients that know the method may try to game it. Use scores alongside contracts and inspection, not instead"
+        " of them.",
     ]

@@ -23,7 +23,7 @@ _MOST_DRAWN = 2e8  # numbers drawn for one report: about a second
 class RunFollower:
     """Lets an assessor observe the rounds of a folder as they arrive.
 
-    When the folder was removed and begun anew, a new assessor begins too. `trouble` says why nothing more can be
+    If the folder is replaced by a new run, a new assessor starts. `trouble` says why nothing more can be
     read, if so: the run has not begun, or a round is broken; what was seen before stays known, and reading is tried
     again.
     """
@@ -48,7 +48,7 @@ class RunFollower:
     def catch_up(self, patience: float = math.inf) -> bool:
         """Read what is new; true if that changed anything. After so many seconds the rest is left for next time."""
         until, before = time.monotonic() + patience, self._state()
-        if self._begun_anew():
+        if self._replaced():
             self._start_over()
         try:
             self._read(until)
@@ -68,8 +68,8 @@ class RunFollower:
             self.about, self.truth = about, ground_truth(about)
         last: Round | None = None
         for fl_round in replay(self.folder, after=self.assessor.last_round):
-            if self._begun_anew():  # this may be a round of another run
-                raise BadFile(f"{self.folder} was begun anew")
+            if self._replaced():  # this may be a round of another run
+                raise BadFile(f"{self.folder} was replaced by another run")
             self.assessor.observe(fl_round)
             self._disagreement.observe(fl_round)
             self._last = _stamp(self._place(fl_round.number))
@@ -82,7 +82,7 @@ class RunFollower:
         if last is not None:  # of an older recording, the last round's uploads alone are read once more
             self._shares[last.number] = unmoved_in(last)
 
-    def _begun_anew(self) -> bool:
+    def _replaced(self) -> bool:
         """Whether what lies in the folder now is not what was read; a folder that is gone may only be moving."""
         now = _stamp(self.folder / RUN_META)
         if self._run is None or now is None:
@@ -105,7 +105,7 @@ class RunFollower:
             title=self.title,
             health=Health(dict(self._shares)),
             accuracy=dict(self._accuracy),
-            signs=self._disagreement.signs(),
+            update_agreement=self._disagreement.summary(),
         )
 
 

@@ -58,7 +58,9 @@ def form_of(path: Path, form: str | None = None) -> str:
     """
     name = path.suffix.removeprefix(".").lower() if form is None else form
     if name not in FORMS:
-        raise BadSetting(f"a report is {', '.join(FORMS)}; got {name!r}. Say which, or give the file such an ending")
+        raise BadSetting(
+            f"a report is one of {', '.join(FORMS)}; got {name!r}. Choose one by the file's ending, or with --format"
+        )
     return name
 
 

@@ -142,7 +142,7 @@ def _heat(table: Floats, hover: str, middle: float = 0.0, words: str = "") -> di
 
 
 def _room(rows: int, each: int) -> int:
-    """Pixels for so many rows; a scale stands beside them, which needs some itself."""
+    """The height in pixels for this many rows, and at least that of the colour scale beside them."""
     return max(120, each * rows)
 
 

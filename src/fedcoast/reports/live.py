@@ -32,7 +32,7 @@ from fedcoast.storage.files import read_plain
 PORT = 8471
 LEAST_TOKEN = 16
 _log = logging.getLogger(__name__)
-_POLL, _POLL_IN_TROUBLE, _PATIENCE, _HEARTBEAT = 0.2, 1.0, 1.0, 10.0
+_POLL, _POLL_IN_TROUBLE, _LONGEST_READ, _HEARTBEAT = 0.2, 1.0, 1.0, 10.0
 
 
 class Live:
@@ -47,10 +47,10 @@ class Live:
         self._render()
 
     async def run(self) -> None:
-        """Follow the run for ever; reading and drawing happen beside the loop that answers."""
+        """Follow the run until the server stops; reading and drawing happen outside the event loop."""
         while True:
             try:
-                if await asyncio.to_thread(self.follower.catch_up, _PATIENCE):
+                if await asyncio.to_thread(self.follower.catch_up, _LONGEST_READ):
                     await asyncio.to_thread(self._render)
                     changed, self._changed = self._changed, asyncio.Event()
                     changed.set()
@@ -65,7 +65,7 @@ class Live:
         self.view, self.body, self.version = state, body, hashlib.sha256(body).hexdigest()[:16]
 
     async def news(self, closing: Callable[[], bool]) -> AsyncIterator[str]:
-        """The version now, and every later one; a comment now and then, so that a dead connection is noticed."""
+        """The current version and every later one; now and then a comment, so that a dead connection is noticed."""
         sent, silent = "", 0.0
         yield "retry: 500\n\n"
         while not closing():
@@ -83,7 +83,7 @@ class Live:
 
 
 def status(follower: RunFollower) -> dict[str, str]:
-    """Where the run stands, for people."""
+    """The state of the run, for people."""
     last = follower.assessor.last_round
     position = "no round yet" if last is None else f"round {last}"
     if follower.trouble:

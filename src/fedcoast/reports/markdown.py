@@ -35,7 +35,7 @@ def markdown(report: ReportData) -> str:
 
 
 def plain(text: str) -> str:
-    """Text that no reader of Markdown takes for markup, in one line.
+    """Text in one line, with everything escaped that Markdown would read as markup.
 
     >>> plain("<b>*a* | [x](y)")
     '&lt;b&gt;\\\\*a\\\\* \\\\| \\\\[x\\\\](y)'

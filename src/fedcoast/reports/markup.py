@@ -103,7 +103,7 @@ def figure(name: str, words: str, height: int, caption: str) -> str:
 
 
 def inert(data: object) -> str:
-    """JSON that can stand inside a script element: nothing in it can end the element or the line.
+    """JSON for a script element: nothing in it can end the element or the line.
 
     >>> inert("</script>\u2028")
     '"\\\\u003c/script\\\\u003e\\\\u2028"'

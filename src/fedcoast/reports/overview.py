@@ -1,6 +1,6 @@
 """What fits on a page: the best and the worst by name, the others in groups, rounds in windows.
 
-Nothing is left out in silence: every group and window says whom it stands for.
+Nothing is omitted silently: every group and window says which clients or rounds it contains.
 """
 
 from collections.abc import Sequence

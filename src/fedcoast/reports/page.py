@@ -1,4 +1,4 @@
-"""One HTML file that holds everything it shows: no network, no other file, no foreign scripts."""
+"""One self-contained HTML file: no network, no other file, no third-party scripts."""
 
 import base64
 import hashlib
@@ -120,7 +120,7 @@ def style() -> str:
 
 
 def plotly_js() -> str:
-    """The part of plotly.js that draws on two axes: a third of the whole, and it starts in a third of the time."""
+    """The part of plotly.js for two axes: a third of its size, and it loads in a third of the time."""
     return asset("plotly-cartesian.min.js")
 
 
@@ -134,5 +134,5 @@ def _template(name: str) -> Template:
 
 
 def _hash(script: str) -> str:
-    """The hash of a script, for a content security policy that lets no other script run."""
+    """The hash of a script, for a content security policy that allows no other."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"

@@ -13,7 +13,7 @@ class Colour(NamedTuple):
 
 
 INK = Colour("#1b2230", "#e7eaf1")  # text
-SOFT = Colour("#566072", "#a4aec0")  # lesser text, and what cannot be told
+SOFT = Colour("#566072", "#a4aec0")  # secondary text, and the verdict "cannot tell"
 RULE = Colour("#dde2ea", "#323b4a")  # lines between things
 PAPER = Colour("#ffffff", "#11151c")
 CARD = Colour("#f5f7fa", "#1a202b")  # what lies on the paper

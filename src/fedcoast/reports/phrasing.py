@@ -212,7 +212,7 @@ def coverage(report: ReportData) -> str:
     text = (
         f"{'The client' if count == 1 else f'All {count:,} clients'} took part in {whole}."
         if full == count
-        else f"{who} took part in {whole}. Totals favour those who came often; compare"
+        else f"{who} took part in {whole}. Totals favour clients that took part often; compare"
         f" {'the adjusted means' if report.adjusts else 'them per round'}."
     )
     if report.adjusts and report.assessment.has_disconnected_clients:
@@ -225,12 +225,12 @@ def rule(rewards: Rewards) -> str:
     by = {
         "proportional": "in proportion to the scores",
         "softmax": "by the exponential of the scores",
-        "rank": "by rank, the last getting one part, the next two, and so on",
+        "rank": "by rank: one part for the last, two for the next, and so on",
     }[rewards.rule]
     options = rewards.options
     per_round = {"mean": "per round", "adjusted-mean": "per round, adjusted for absences"}
     parts = [by, per_round.get(options.get("by", ""), "")]
-    parts.append("to clients above zero that neither hurt nor are idle")
+    parts.append("to clients above zero that are neither harmful nor idle")
     parts.append("equally to clients that cannot be told apart" if options.get("equal_pay_ties") else "")
     parts.append(f"nobody below a share of {options['floor']}" if options.get("floor", "0") != "0" else "")
     parts.append(f"nobody above a share of {options['cap']}" if options.get("cap", "1") != "1" else "")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcoast.analysis.disagreement import Signs
+from fedcoast.analysis.disagreement import UpdateAgreement
 from fedcoast.analysis.flags import Flag
 from fedcoast.analysis.health import Health
 from fedcoast.analysis.rewards import Rewards
@@ -92,7 +92,7 @@ class ReportData:
     health: Health = field(default_factory=lambda: Health({}))
     flags: tuple[Flag, ...] | None = None  # None where the uploads were not looked at
     accuracy: Mapping[int, float] = field(default_factory=dict)  # of the shared model by round, if the server noted it
-    signs: Signs = field(default_factory=Signs)  # what the uploads tell beside the scores
+    update_agreement: UpdateAgreement = field(default_factory=UpdateAgreement)  # measured from the uploads
     rewards: Rewards | None = None
     comparison: Comparison | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -141,7 +141,7 @@ def report_data(
     health: Health | None = None,
     flags: tuple[Flag, ...] | None = None,
     accuracy: Mapping[int, float] | None = None,
-    signs: Signs | None = None,
+    update_agreement: UpdateAgreement | None = None,
     rewards: Rewards | None = None,
     comparison: Comparison | None = None,
     truth: Mapping[Client, float] | None = None,
@@ -175,8 +175,8 @@ def report_data(
         else tuple(uncertainty.rounds_to_settle.get(pair) for pair in pairwise(ranking)),
         range_note="" if uncertainty is None else uncertainty.note,
         too_early=too_early(assessment, uncertainty),
-        blind_spots=tuple(blind_spots(assessment, uncertainty, signs)),
-        signs=signs or Signs(),
+        blind_spots=tuple(blind_spots(assessment, uncertainty, update_agreement)),
+        update_agreement=update_agreement or UpdateAgreement(),
         layers=layers or LayerCredits(),
         health=health or Health({}),
         flags=flags,

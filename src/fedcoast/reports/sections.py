@@ -130,7 +130,7 @@ def _ranking(report: ReportData, place: Callable[..., str]) -> str:
 def _search(count: int) -> str:
     few = count <= MOST_BARS
     more = "" if few else '<button type="button" id="show-all" aria-pressed="false">Show everyone</button>'
-    hint = "A column’s head sorts. A client’s name draws it in “Over time”."
+    hint = "Click a column heading to sort, or a client’s name to draw it in “Over time”."
     return (
         '<div class="tools" data-keep="search"><label for="search">Find a client</label>'
         '<input type="search" id="search" autocomplete="off" spellcheck="false">'
@@ -202,7 +202,7 @@ def _prob_above(report: ReportData, place: Callable[..., str]) -> str:
     drawn = place(
         "above",
         f"Probability that one client is really above another, for {of}",
-        f"How likely the client of the row really is above that of the column, for {of}: 50% is a coin toss.",
+        f"The probability that the row’s client is really above the column’s client, for {of}: 50% is a coin toss.",
     )
     return markup.paragraph(markup.passage(phrasing.settling(report))) + drawn + tables.prob_above_table(report)
 
@@ -219,7 +219,7 @@ def _shares(report: ReportData, place: Callable[..., str]) -> str:
         return ""
     nothing = [summary for summary in report.summaries if not summary.share]
     whole = "" if report.rewards.budget is None else f" The budget is {phrasing.money(report.rewards.budget)}."
-    html = markup.paragraph(f"Given out {escape(phrasing.rule(report.rewards))}. The shares add up to 100%.{whole}")
+    html = markup.paragraph(f"Shared out {escape(phrasing.rule(report.rewards))}. The shares add up to 100%.{whole}")
     if nothing:
         html += markup.paragraph(markup.passage((*phrasing.listed(nothing), " would get nothing by this rule.")))
     return html + place(

@@ -21,7 +21,8 @@ _ELSEWHERE = "Too many numbers for a table here; the report as CSV or JSON has t
 def ranking_table(report: ReportData) -> str:
     """Everyone, best first. Of many, the two ends; the page fetches the others from a second table when it needs them.
 
-    To a browser that runs scripts what is in `noscript` is mere text, and costs nothing until then; others show it.
+    The second table is in `noscript`: browsers that run scripts treat it as text until the page needs it, others show
+    it.
     """
     columns = [column for column in _COLUMNS if any(column.known(summary) for summary in report.summaries)]
     count = len(report.summaries)
@@ -86,8 +87,7 @@ _COLUMNS = [
     ),
     _Column(
         "{level} range",
-        "Where the score would lie if the luck of the rounds were drawn again. With that confidence all ranges hold at"
-        " once.",
+        "Where the score would lie if the rounds were repeated. With that confidence all ranges hold at once.",
         lambda s: s.interval,
         lambda s: _span(s.interval),
     ),
@@ -106,7 +106,7 @@ _COLUMNS = [
     ),
     _Column(
         "adjusted range",
-        "Where that would lie, with the same confidence, had the luck of the rounds been drawn anew.",
+        "Where the adjusted mean would lie, with the same confidence, if the rounds were repeated.",
         lambda s: s.adjusted_interval,
         lambda s: _span(s.adjusted_interval),
     ),
@@ -131,13 +131,13 @@ _COLUMNS = [
     ),
     _Column(
         "share",
-        "Its part of a whole, by the rule named under “Shares”.",
+        "Its share of the whole, by the rule named under “Shares”.",
         lambda s: s.share is not None,
         lambda s: Cell(percent(s.share, 2), s.share or 0),
     ),
     _Column(
         "amount",
-        "Its part of the budget.",
+        "Its share of the budget.",
         lambda s: s.cents is not None,
         lambda s: Cell(phrasing.money(s.cents), s.cents or 0),
     ),

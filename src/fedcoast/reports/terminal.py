@@ -61,12 +61,12 @@ def screen(follower: RunFollower, width: int = 110, height: int = 40) -> Rendera
 
 
 def summaries(report: ReportData, width: int, most: int) -> Table:
-    """The ranking, of many clients its two ends; a narrow terminal goes without what matters less."""
+    """The ranking; of many clients its two ends. A narrow terminal omits the less important columns."""
     shown = ends(len(report.summaries), most)
     spans = [report.summaries[place].interval or (report.summaries[place].score,) * 2 for place in shown]
     low, high = min(0.0, *(span[0] for span in spans)), max(0.0, *(span[1] for span in spans))
     peak = float(np.nanmax(np.abs(report.credits))) or 1.0
-    judged = not report.too_early and any(summary.verdict for summary in report.summaries)
+    has_verdicts = not report.too_early and any(summary.verdict for summary in report.summaries)
     wide, medium = width >= 110, width >= 90
     cells = _SCALE if width >= 72 else 12
     columns: list[tuple[str, JustifyMethod, bool]] = [
@@ -76,7 +76,7 @@ def summaries(report: ReportData, width: int, most: int) -> Table:
         ("on one scale", "left", True),
         ("credit by round", "left", wide),
         ("rounds", "right", medium),
-        ("verdict", "left", judged),
+        ("verdict", "left", has_verdicts),
     ]
     table = Table(caption=_key(report, low, high), caption_justify="left")
     for name, side, wanted in columns:

@@ -84,7 +84,7 @@ class RoundView:
     def reread(self, clients: Collection[Client]) -> Uploads:
         """The uploads of these clients once more, so that a second pass does not need all of them in memory.
 
-        They were readable before. One that cannot be read now raises; the round can then be observed again.
+        They were readable before. If one cannot be read any more, this raises, and the round can be observed again.
         """
         wanted = set(clients)
         for client in self.clients:

@@ -8,7 +8,7 @@ import numpy as np
 from fedcoast.rounds.arrays import Array, read
 from fedcoast.rounds.schema import ModelSchema
 
-_SAMPLE = 4096  # entries of a layer that are compared first: an honest upload differs there, and costs no more
+_SAMPLE = 4096  # entries of a layer that are compared first: an honest upload differs there, and nothing else is read
 
 
 class StartComparison:

@@ -89,8 +89,8 @@ def by_class(labels: Labels, shares: Sequence[Fraction], rng: np.random.Generato
     )
 
 
-def with_a_twin(labels: Labels, shares: Sequence[Fraction], rng: np.random.Generator) -> list[Indices]:
-    """Split evenly over all clients but the last, which holds the same data as the one before."""
+def with_duplicates(labels: Labels, shares: Sequence[Fraction], rng: np.random.Generator) -> list[Indices]:
+    """Split evenly over all clients but the last, which gets the same data as the one before it."""
     if len(shares) < 2:
         raise BadSetting(f"the setting 'duplicates' needs at least 2 clients; got {len(shares)}")
     parts = by_share(labels, shares[:-1], rng)
@@ -140,7 +140,7 @@ SETTINGS: dict[str, Setting] = {
         # Quantity and quality fall together, so the order needs no exchange rate between them.
         Setting("mixed", "each client holds fewer and noisier samples", share_lost=_TENTH, before=noisy),
         Setting("label-skew", "each class is spread unevenly (Dirichlet 0.5)", split=by_class, ordered=False),
-        Setting("duplicates", "the last two hold the same data and tie", split=with_a_twin, ordered=False),
+        Setting("duplicates", "the last two hold the same data and tie", split=with_duplicates, ordered=False),
         Setting("even", "all clients have equally random samples and tie", ordered=False),
     )
 }

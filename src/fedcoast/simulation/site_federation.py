@@ -29,7 +29,7 @@ from fedcoast.simulation.site_models import (
     scores,
 )
 
-Judge = Literal["pooled", "by site"]
+LossAverage = Literal["pooled", "by site"]
 
 SPLIT, FIRST_MODEL, BATCHES = range(3)
 
@@ -93,7 +93,7 @@ class SiteFederation:
                 local={names[client]: upload for client, upload in local.items()},
                 end=end,
                 weights={names[client]: weight for client, weight in weights.items()},
-                metrics=self.judge(end),
+                metrics=self.evaluate(end),
             )
             model = end
 
@@ -101,7 +101,7 @@ class SiteFederation:
         *_, last = self
         return {name: np.asarray(array) for name, array in last.end.items()}
 
-    def judge(self, model: Model) -> dict[str, float]:
+    def evaluate(self, model: Model) -> dict[str, float]:
         """The model on the test patients: the loss, pooled and by site, and what people quote."""
         rows = np.concatenate(self.test_rows)
         answers, outcome = scores(model, self._features[rows]), self.table.outcome[rows]
@@ -131,17 +131,19 @@ class SiteFederation:
         return model
 
 
-def retraining_shapley(table: SiteTable, experiment: SiteExperiment) -> dict[Judge, dict[Client, float]]:
-    """What each site is worth to the training, by 2^N trainings; for both ways to judge a model."""
+def retraining_shapley(table: SiteTable, experiment: SiteExperiment) -> dict[LossAverage, dict[Client, float]]:
+    """What each site is worth to the training, by 2^N trainings; for both averages of the loss."""
     count = len(table.sites)
-    losses: dict[Judge, list[float]] = {"pooled": [], "by site": []}
+    losses: dict[LossAverage, list[float]] = {"pooled": [], "by site": []}
     for coalition in range(2**count):
         only = frozenset(table.sites[client] for client in members(coalition))
         federation = SiteFederation(table, experiment, only or None)
-        metrics = federation.judge(federation.last_model() if only else federation.first_model())
+        metrics = federation.evaluate(federation.last_model() if only else federation.first_model())
         losses["pooled"].append(-metrics["test loss"])
         losses["by site"].append(-metrics["test loss by site"])
-    return {judge: dict(zip(table.sites, shapley(np.array(v)).tolist(), strict=True)) for judge, v in losses.items()}
+    return {
+        average: dict(zip(table.sites, shapley(np.array(v)).tolist(), strict=True)) for average, v in losses.items()
+    }
 
 
 def _split(table: SiteTable, experiment: SiteExperiment) -> tuple[list[Indices], list[Indices]]:

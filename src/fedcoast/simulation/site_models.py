@@ -1,4 +1,4 @@
-"""Small models for tables, in NumPy: what they answer, how wrong that is, and the gradient.
+"""Small models for tables, in NumPy: their scores, losses and gradients.
 
     linear   scores = x·Wᵀ + b
     mlp      scores = relu(x·Vᵀ + c)·Wᵀ + b, 16 hidden units

@@ -75,7 +75,7 @@ def _add_gradients(model: nn.Module, experiment: Experiment, batch: Tensor, labe
 
 
 def refresh_statistics(model: nn.Module, experiment: Experiment, data: FederatedData, client: int, number: int) -> None:
-    """Recompute batch-norm statistics on the client's data under the model's current weights, without training."""
+    """Recompute batch-norm statistics on the client's data with the model's current weights, without training."""
     device = next(model.parameters()).device
     generator = torch_stream(experiment.seed, BATCHES, number, client, 1)
     layers = [layer for layer in model.modules() if isinstance(layer, nn.modules.batchnorm._BatchNorm)]

@@ -1,4 +1,4 @@
-"""How sure a score is: what chance alone would have done to a stream of credits.
+"""How certain a score is: what chance alone does to a stream of credits.
 
 A table of credits has a row for each round and a column for each client, NaN where a client was not seen. The model:
 
@@ -14,7 +14,7 @@ the total the same federation would have had on average, had the luck been drawn
 only the spread of ε has to be found:
 
 1. take the trend off (`trend`): a few terms in the logarithm of the round, fitted to each client;
-2. draw the residues anew in circular blocks of neighbouring rounds, the same for all clients, so that what clients
+2. draw the residuals anew in circular blocks of neighbouring rounds, the same for all clients, so that what clients
    share in a round stays shared (block bootstrap; Künsch 1989, Politis and Romano 1992);
 3. widen the draws by what fitting a trend and cutting blocks are known to take from the spread, and by the doubt about
    the spread itself (`calibration`).
@@ -28,7 +28,7 @@ from math import cbrt, ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from fedcoast.stats.participation_adjustment import comparable, parts, resting
+from fedcoast.stats.participation_adjustment import comparable, effective_rounds, parts
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -76,11 +76,11 @@ def trend(places: Places, rounds: int, length: int) -> Floats:
     return np.asarray(basis)
 
 
-def residues(credits: Floats, length: int) -> Floats:
+def residuals(credits: Floats, length: int) -> Floats:
     """ε̂: the credits less each client's own trend; 0 where a client was not seen.
 
     >>> rounds = np.arange(1, 31.0)
-    >>> float(abs(residues(np.log(rounds + 1)[:, None], length=3)).max()) < 1e-9
+    >>> float(abs(residuals(np.log(rounds + 1)[:, None], length=3)).max()) < 1e-9
     True
     """
     left = np.zeros(credits.shape)
@@ -104,7 +104,7 @@ def correlations(left: Floats, present: Bools, length: int, horizon: int) -> Flo
 
     >>> noise = np.random.default_rng(0).normal(size=(402, 5))
     >>> moving = noise[2:] + noise[1:-1] + noise[:-2]  # ρ = 1, 2/3, 1/3
-    >>> correlations(residues(moving, 7), ~np.isnan(moving), 7, horizon=2).round(2).tolist()
+    >>> correlations(residuals(moving, 7), ~np.isnan(moving), 7, horizon=2).round(2).tolist()
     [1.0, 0.65, 0.33]
     """
     most = 1 - np.arange(horizon + 1) / (horizon + 1)
@@ -128,7 +128,7 @@ def correlations(left: Floats, present: Bools, length: int, horizon: int) -> Flo
 
 
 def calibration(places: Places, rounds: int, length: int, alike: Floats) -> tuple[float, float]:
-    """What share of the variance of a total the blocks of residues show, and how many degrees of freedom it has.
+    """What share of the variance of a total the blocks of residuals show, and how many degrees of freedom it has.
 
     Blocks drawn from ε̂ = Mε vary by ε̂ᵀBε̂, B_st = 1 − |s−t|/length around the circle of rounds. With luck correlated
     as `alike` says, Γ, a total varies by 1ᵀΓ1, and ε̂ᵀBε̂ is tr(AΓ), A = MBM, on average; as if it had
@@ -146,12 +146,12 @@ def calibration(places: Places, rounds: int, length: int, alike: Floats) -> tupl
     return shown / float(luck.sum()), shown**2 / max(float((product * product.T).sum()), 1e-300)
 
 
-def deviations(credits: Floats, horizon: int, draws: int, seed: int, evenly: bool = False) -> Floats:
+def deviations(credits: Floats, horizon: int, draws: int, seed: int, adjusted: bool = False) -> Floats:
     """What luck might have added to each client's total: a row for each draw; NaN for clients seen too rarely to tell.
 
-    Too rarely is in fewer than three blocks of rounds, or with fewer than two degrees of freedom left. `evenly` asks
-    for what luck added to the levels of `formulas.evening` instead, to which others' luck adds too; nothing is known
-    of who rests on too few rounds there, or never met most of the others.
+    Too rarely is in fewer than three blocks of rounds, or with fewer than two degrees of freedom left. `adjusted` asks
+    for the deviations of adjusted means (`stats.participation_adjustment`), to which the luck of other clients adds.
+    They are NaN also for clients whose adjusted mean rests on too few rounds, or that share no rounds with most others.
 
     >>> table = np.random.default_rng(0).normal(size=(900, 2))
     >>> deviations(table, horizon=2, draws=4000, seed=0).std(axis=0).round(-1).tolist()  # √900 = 30
@@ -162,7 +162,7 @@ def deviations(credits: Floats, horizon: int, draws: int, seed: int, evenly: boo
     if rounds < BLOCKS * length or not present.any():
         return np.full((draws, credits.shape[1]), np.nan)
     unit = float(np.nanmax(np.abs(credits))) or 1.0  # squares of huge credits must stay numbers
-    left = residues(credits / unit, length)
+    left = residuals(credits / unit, length)
     share, degrees = _calibrations(present, length, correlations(left, present, length, horizon))
     known = ~np.isnan(share)
     rng = np.random.default_rng(seed)
@@ -170,10 +170,10 @@ def deviations(credits: Floats, horizon: int, draws: int, seed: int, evenly: boo
     count = ceil(rounds / length)
     usual = float(np.median(share[known])) if known.any() else 1.0
     left *= unit * np.sqrt(rounds / (count * length) / np.where(known, share, usual))
-    if evenly:
+    if adjusted:
         left = parts(np.where(present, left, np.nan))
         left -= left.mean(axis=0)
-        degrees = np.minimum(degrees, resting(present))
+        degrees = np.minimum(degrees, effective_rounds(present))
         known &= comparable(present) & (degrees >= LEAST_DEGREES)
     left[:, ~known] = np.nan
     result = np.empty((draws, credits.shape[1]))

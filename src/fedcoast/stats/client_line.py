@@ -1,4 +1,4 @@
-"""Clients that lie along a line: found from how well each agrees with each other, and what their place on it says.
+"""Clients that lie along a line: how to find the line from their pairwise agreement, and what a place on it means.
 
     A[i, j]   how well client i agrees with where client j goes next, mean over the rounds; self left out
     S         the symmetric part of A

@@ -50,14 +50,14 @@ def parts(credits: Floats) -> Floats:
     return _by_rounds(values, present) if wide else _by_clients(values, present)
 
 
-def resting(present: Bools) -> Floats:
-    """On how many rounds each level rests: (Σ w²)² / Σ w⁴ for what rounds weigh in it; NaN for who never came.
+def effective_rounds(present: Bools) -> Floats:
+    """On how many rounds each level rests: (Σ w²)² / Σ w⁴ with the weights w of the rounds; NaN without any round.
 
-    A client who came often rests on one round alone where no other one connects it with the rest. The weights are
+    A client with many rounds rests on a single one if only that one connects it with the other clients. The weights are
     measured with tables of random signs.
 
     >>> there = np.ones((40, 2), dtype=bool)
-    >>> resting(there).round(6).tolist()
+    >>> effective_rounds(there).round(6).tolist()
     [40.0, 40.0]
     """
     rng = np.random.default_rng(0)
@@ -113,6 +113,6 @@ def _by_rounds(values: Floats, present: Bools) -> Floats:
 
 
 def _inverse(present: Bools, shares: Floats, groups: NDArray[np.intp]) -> Floats:
-    """Of how the columns of a table meet in its rows; what all of a group may add in common is fixed at 0."""
+    """The inverse of the matrix of shared rounds, in which a constant common to a whole group is fixed at 0."""
     meetings = np.diag(present.sum(axis=0)) - present.T.astype(np.float64) @ shares
     return np.linalg.inv(meetings + (groups[:, None] == groups))

@@ -45,33 +45,6 @@ def comparisons(values: Floats, luck: Floats, unordered: Bools, level: float) ->
     return chances, reach, factor
 
 
-def rank_intervals(values: Floats, luck: Floats, level: float) -> NDArray[np.int64]:
-    """The best and the worst rank that each client may really have.
-
-    Client i ranks below all clients that are surely above it and above all that are surely below: those that differ by
-    more than c_i·σ_ij, where c_i is such that for `level` of the draws none of its differences is off by more (Mogstad,
-    Romano, Shaikh, Wilhelm, "Inference for Ranks", Review of Economic Studies 2024). No client is surely above or below
-    one with too few rounds. Ranks of the draws themselves would be too certain about clients that nearly tie.
-
-    >>> noise = np.random.default_rng(0).normal(size=(500, 3))
-    >>> rank_intervals(np.array([9.0, 0.5, 0.0]), noise, 0.9).tolist()
-    [[1, 1], [2, 3], [2, 3]]
-    """
-    count = len(values)
-    result = np.tile(np.array([1, count]), (count, 1))
-    known = np.flatnonzero(~np.isnan(luck).any(axis=0))
-    spread = _spreads(luck[:, known])
-    unit = float(spread.max(initial=0)) or 1.0
-    few = np.ascontiguousarray(luck[:RANKING_DRAWS, known].T / unit, dtype=np.float32)
-    weight = np.divide(unit, spread, out=np.zeros(spread.shape), where=spread > 0).astype(np.float32)
-    for row, client in enumerate(known):
-        apart = (few - few[row]) * weight[row][:, None]
-        reach = float(np.quantile(np.abs(apart).max(axis=0), level)) * spread[row]
-        lead = values[client] - values[known]
-        result[client] = 1 + (lead < -reach).sum(), count - (lead > reach).sum()
-    return result
-
-
 def joint_reach(luck: Floats, level: float) -> tuple[Floats, float]:
     """How far apart the values of each two clients must be before luck no longer explains it, for all pairs at once.
 
@@ -104,23 +77,16 @@ def joint_reach(luck: Floats, level: float) -> tuple[Floats, float]:
 def rank_bounds(values: Floats, reach: Floats) -> NDArray[np.int64]:
     """The best and the worst rank that each client may really have, where values differ by luck up to `reach`.
 
+    A client ranks below all that are surely above it and above all that are surely below (Mogstad, Romano, Shaikh,
+    Wilhelm, "Inference for Ranks", Review of Economic Studies 2024). No client is surely above or below one with too
+    few rounds. Ranks of the draws themselves would be too certain about clients that nearly tie.
+
     >>> rank_bounds(np.array([9.0, 0.5, 0.0]), np.full((3, 3), 2.0)).tolist()
     [[1, 1], [2, 3], [2, 3]]
     """
     lead = values[:, None] - values
     best, worst = 1 + (lead < -reach).sum(axis=1), len(values) - (lead > reach).sum(axis=1)
     return np.stack([best, worst], axis=1).astype(np.int64)
-
-
-def told_apart(chances: Floats, level: float) -> Bools:
-    """Which pairs differ: the `level` interval of their difference does not contain 0. NaN does not differ.
-
-    >>> told_apart(np.array([[0.5, 0.96], [0.04, 0.5]]), 0.9).tolist()
-    [[False, True], [True, False]]
-    """
-    surely = (1 + level) / 2
-    with np.errstate(invalid="ignore"):
-        return np.asarray((chances >= surely) | (chances <= 1 - surely))
 
 
 def groups(apart: Bools) -> list[range]:
@@ -144,8 +110,8 @@ def groups(apart: Bools) -> list[range]:
 def rounds_to_settle(lead: float, spread: float, rounds: int, level: float) -> float:
     """How many more rounds until a pair probably differs; 0 if it does now, ∞ without any difference.
 
-    A lead of d after n rounds, of standard deviation σ, is d·m/n after m, of σ·√(m/n): it reaches z standard
-    deviations at m = n·(zσ/d)². By then the odds are even. Credits that shrink take longer.
+    A lead of d after n rounds, with standard deviation σ, becomes d·m/n after m rounds, with σ·√(m/n): it reaches z
+    standard deviations at m = n·(zσ/d)². At that point the odds are even. Credits that shrink take longer.
 
     >>> rounds_to_settle(lead=10.0, spread=10.0, rounds=20, level=0.9)
     35.0

@@ -89,7 +89,7 @@ def head(folder: Path, number: int | None = None) -> tuple[int | None, str] | No
     """The number of a run's last round and its link's hash; those of the round `number`, if given.
 
     A run without rounds has no number, and the hash of run.json, from which its first link will go on. None where that
-    round carries no link: it was recorded before there were chains.
+    round has no link: it was recorded before there were chains.
     """
     found = [place for place in round_dirs(folder) if number is None or int(place.name) == number]
     if not found:

@@ -97,7 +97,7 @@ def on_disk(file: BinaryIO) -> int:
 
 
 def remove_inside(folder: Path, matches: Callable[[str], object]) -> None:
-    """Remove what has such names from a folder, unless the folder is a link; links in it go, not what they lead to."""
+    """Remove entries with these names from a folder, unless the folder is a link; a link is removed, not its target."""
     if os.open not in os.supports_dir_fd:  # pragma: no cover (a platform without it)
         return
     try:
@@ -115,7 +115,7 @@ def remove_inside(folder: Path, matches: Callable[[str], object]) -> None:
 
 
 def sync(path: Path) -> None:
-    """Have the system put a file or folder on disk."""
+    """Flush a file or folder to disk (`fsync`)."""
     handle = os.open(path, os.O_RDONLY | _NO_FOLLOW)
     try:
         os.fsync(handle)
@@ -126,7 +126,7 @@ def sync(path: Path) -> None:
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Write a new file beside `path`, sync it to disk, then rename it.
 
-    The file is private to the user. A link that has its name is replaced, and never written through.
+    The file is private to the user. An existing symbolic link of that name is replaced, not followed.
     """
     part = path.with_name(f".{path.name}.part")
     try:

@@ -1,6 +1,6 @@
 """Read one model from one untrusted file: `.safetensors`, `.npz`, `.pt` or `.pth`.
 
-Nothing is unpickled, and what a file unpacks to is known to fit before it is unpacked (`limits`).
+Nothing is unpickled, and the unpacked size is checked before anything is unpacked (`limits`).
 """
 
 import os
@@ -53,7 +53,7 @@ def _read_npz(file: Path) -> Model:
 
 
 def check_npz(file: Path, handle: BinaryIO, variable: str = _LIMIT) -> None:
-    """Refuse an archive that unpacks to too much. Members that say less than they hold end in a checksum error."""
+    """Refuse an archive that unpacks to too much. A member that understates its size fails its checksum."""
     if zipfile.is_zipfile(handle):
         handle.seek(0)
         with zipfile.ZipFile(handle) as archive:
@@ -114,7 +114,8 @@ def _opened(file: Path) -> BinaryIO:
 
 
 def _bytes(tensor: Any) -> int:
-    """What a tensor takes once it is copied; one number that is shown as a million takes the room of a million."""
+    """The memory that a tensor takes once it is copied: a view that repeats one number a million times takes a
+    million."""
     try:
         return int(prod(tensor.shape)) * int(tensor.element_size())
     except (AttributeError, TypeError, ValueError, RuntimeError):

@@ -102,7 +102,7 @@ class Recorder:
         self._linked, self.head = last or (None, content(self.folder / RUN_META).sha256)
 
     def observe(self, fl_round: Round, /) -> None:
-        """Write one round: whole and on disk when this returns, not at all when it raises."""
+        """Write one round. When this returns the round is complete and on disk; when it raises, nothing was written."""
         if self._closed:
             raise BadFile(f"this recorder of {self.folder} was closed; open a new one")
         if self.last_round is not None and fl_round.number <= self.last_round:
@@ -121,7 +121,7 @@ class Recorder:
             with Hasher(part) as hasher:
                 credits = self._write_credits(fl_round.number, part, hasher)
                 end, link = self._write(fl_round, schema, part, hasher)
-            write_whole(part / LINK, lambda beside: beside.write_bytes(link.to_bytes()))
+            write_whole(part / LINK, lambda temporary: temporary.write_bytes(link.to_bytes()))
             sync(part)
             part.rename(place)
         except BaseException as error:

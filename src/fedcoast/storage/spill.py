@@ -53,7 +53,7 @@ class SpillDir:
             self._enter()
         return [SpillFile.opened(self, one) for one in facts]
 
-    def go_on_with(self, files: "Sequence[SpillFile]") -> None:
+    def resume_with(self, files: "Sequence[SpillFile]") -> None:
         """Continue with these restored files alone."""
         names = {file.name for file in files}
         for known in (self._live, self._named):

@@ -96,7 +96,7 @@ def open_tensors(path: Path, order: Iterable[str] = (), depth: int = 1) -> Mappi
 
 
 class _MappedTensors(Mapping[str, Array | BFloat16]):
-    """One mapping of the file for all its arrays, there as long as one of them is: open files are few in number."""
+    """One mapping of the file for all its arrays, kept as long as any of them: a process may open few files."""
 
     def __init__(self, path: Path, depth: int, size: int, begin: int, entries: Mapping[str, Mapping[str, Any]]) -> None:
         self._path, self._depth, self._size = path, depth, size

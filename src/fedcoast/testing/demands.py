@@ -1,4 +1,4 @@
-"""What the checks of the contract demand, and how they say that it does not hold."""
+"""What the checks of the contract demand, and the error when it does not hold."""
 
 import logging
 import math
@@ -21,7 +21,7 @@ class BrokenContract(AssertionError):
 
 
 class Nonsense:
-    """No option of anything."""
+    """A value that no option accepts."""
 
     def __repr__(self) -> str:
         return "Nonsense()"

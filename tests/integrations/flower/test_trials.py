@@ -52,10 +52,10 @@ def test_under_fedavg_one_broken_upload_is_named_and_the_next_federation_is_obse
     spoil(grid.nodes[OSLO])
     strategy = Observed(FedAvg(fraction_evaluate=0.0), coast)
     strategy.start(grid, record(small_model()), num_rounds=1)
-    said = strategy.unobserved[1]["everyone"]
-    assert said.count("client '") == 1
-    assert "client 'partition-1'" in said
-    assert reason in said
+    problem = strategy.unobserved[1]["everyone"]
+    assert problem.count("client '") == 1
+    assert "client 'partition-1'" in problem
+    assert reason in problem
     grid.nodes[OSLO] = Node(drifting(2), metadata={"partition-id": 1})
     strategy.start(grid, record(small_model()), num_rounds=3)  # from a model that is finite again
     assert set(strategy.unobserved) == {1}

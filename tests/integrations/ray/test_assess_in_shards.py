@@ -47,9 +47,9 @@ def in_pieces(run, assessor, pieces=5):
     return assess_in_shards(run, assessor, pieces, backwards)
 
 
-def spoil(run, number, seat, change):
+def spoil(run, number, index, change):
     """Alter a recorded upload behind the recorder's back."""
-    file = run / "rounds" / f"{number:010d}" / f"client-{seat:06d}.safetensors"
+    file = run / "rounds" / f"{number:010d}" / f"client-{index:06d}.safetensors"
     arrays = {name: np.array(array) for name, array in open_tensors(file).items()}
     change(arrays)
     write_tensors(file, {name: (array, array.dtype.name) for name, array in arrays.items()})

@@ -27,8 +27,8 @@ def run(tmp_path_factory):
     with Recorder(folder) as recorder:
         for fl_round in federation(seed=1, rounds=9, layers=LAYERS, clients=("ann", "bob", "cid", 7)):
             recorder.observe(fl_round)
-    for number, seat, layer in ((3, 1, "head"), (5, 2, "wide")):
-        file = folder / "rounds" / f"{number:010d}" / f"client-{seat:06d}.safetensors"
+    for number, index, layer in ((3, 1, "head"), (5, 2, "wide")):
+        file = folder / "rounds" / f"{number:010d}" / f"client-{index:06d}.safetensors"
         arrays = {name: np.array(array) for name, array in open_tensors(file).items()}
         arrays[layer].ravel()[-1] = np.nan
         write_tensors(file, {name: (array, array.dtype.name) for name, array in arrays.items()})

@@ -66,7 +66,7 @@ def test_what_was_kept_is_made_again_when_it_is_damaged(write, damage):
     else:
         cache.write_bytes({"empty": b"", "torn": whole[:-100], "flipped": bytes(flipped), "text": b"hello"}[damage])
     assert np.array_equal(load("cifar10").test_images, truth["test_batch"])
-    assert decoded.recall(cache, catalogue.find("cifar10", write.root).stamp()) is not None
+    assert decoded.read_cached(cache, catalogue.find("cifar10", write.root).stamp()) is not None
 
 
 def test_where_nothing_can_be_written_it_loads_all_the_same(write, monkeypatch):

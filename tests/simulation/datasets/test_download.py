@@ -49,7 +49,9 @@ def entry(path, url, file=None):
 
 
 def offer(monkeypatch, name, *ways):
-    monkeypatch.setitem(download.DOWNLOADS, name, tuple(way if isinstance(way, tuple) else (way,) for way in ways))
+    monkeypatch.setitem(
+        download.DOWNLOADS, name, tuple(files if isinstance(files, tuple) else (files,) for files in ways)
+    )
 
 
 def test_what_was_fetched_can_be_loaded(source, tmp_path, capsys):
@@ -110,7 +112,7 @@ def test_a_server_out_of_reach_is_said_to_be(source, monkeypatch, url):
 
 
 def test_a_server_that_falls_silent_is_given_up(source, monkeypatch):
-    monkeypatch.setattr(download, "PATIENCE", 0.2)
+    monkeypatch.setattr(download, "TIMEOUT", 0.2)
     with http.server.HTTPServer(("127.0.0.1", 0), Quiet) as silent:  # accepts, never answers
         offer(monkeypatch, "cifar100", entry(source, f"http://127.0.0.1:{silent.server_port}/x"))
         with pytest.raises(FedcoastError, match="timed out"):

@@ -1,4 +1,4 @@
-"""Votes instead of models: a client mod that uploads two bits a parameter, and the server's side of it.
+"""Votes instead of models: a client mod that uploads two bits per parameter, and its server side.
 
 The server (`TernaryFedAvg`) tells the clients in the config of the round which share of each layer votes, so there is
 nothing to set twice, and a client never sends votes to a server that cannot read them. The client computes the ballot

@@ -16,7 +16,7 @@ def resumed(folder: str | Path, arrays: ArrayRecord) -> tuple[ArrayRecord, int]:
         strategy = Observed(FedAvg(), CoAst(), Recorder("runs/today"))
         strategy.start(grid, initial_arrays=arrays, num_rounds=20 - done)
 
-    The state of a server optimiser (the moments of FedAdam) is not in a recording: such a strategy starts it anew.
+    The state of a server optimiser (the moments of FedAdam) is not in a recording: such a strategy starts without it.
     """
     if is_run(Path(folder)):
         for last in recorded(Path(folder), last=True):

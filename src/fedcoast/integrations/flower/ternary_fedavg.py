@@ -59,9 +59,9 @@ class TernaryFedAvg(FedAvg):
     of layers that are not trained. Everything else is as in Flower's FedAvg.
 
     An upload that would spoil the model of all does not vote: numbers that are not finite, in buffers too, integers
-    that do not fit the model's kind, a step that would carry the model beyond its kind. With "avg" a step that is only
-    far too large counts, as a model that is far too large does in any mean: to bound it would be another way of
-    training. Where clients are not trusted, give `step` a number, which bounds what a vote can do.
+    that do not fit the model's kind, a step that would carry the model beyond its kind. With "avg" a step that is
+    finite but far too large counts, as a far too large model does in any mean. If you do not trust the clients, give
+    `step` a number, which bounds what a vote can do.
 
     A round's metrics tell the bytes of the uploads (`fedcoast/upload-bytes`) and what whole models would have been
     (`fedcoast/upload-bytes-whole`).

@@ -120,7 +120,7 @@ class ContributionObserver(FLComponent):  # type: ignore[misc]  # FLARE is not t
             self._start, self._flare_round = _layers(model.params), number
 
     def _miss(self, reason: str) -> None:
-        """Note that the round that is going on was not seen whole, and begin anew with the next one."""
+        """Note that the current round was not seen whole, and start again with the next one."""
         if self._hub is not None and self._start is not None:
             capture = RoundCapture(self._start, self._uploads, None, self._rejections)
             self._hub.explain_failure(self._hub.number(self._flare_round + 1), capture, reason)

@@ -1,4 +1,4 @@
-"""The ballot of one tensor in PyTorch, on the device that holds it, bit for bit that of `formulas.ternary.ballot`.
+"""The ballot of one tensor in PyTorch, on the device that holds it, bit for bit that of `kernels.ballots.ballot`.
 
 t = the m-th largest |δ|;  who is above t votes, then those equal to it from the lowest index up; a zero never
 """
@@ -29,7 +29,7 @@ def cast(start: torch.Tensor, local: torch.Tensor, keep: float) -> torch.Tensor:
 
 
 def packed(ballot: torch.Tensor) -> NDArray[np.uint8]:
-    """The ballot's two planes as `formulas.ternary.pack` makes them, packed before they leave the device.
+    """The ballot's two planes as `kernels.ballots.pack` makes them, packed before they leave the device.
 
     >>> packed(torch.tensor([1, 0, -1], dtype=torch.int8)).tolist()
     [[128], [32]]

@@ -1,4 +1,4 @@
-"""A round whose uploads stay on their device: the server's memory sees their ballots, and nothing else of them."""
+"""A round whose uploads stay on their device: only their ballots reach the server's memory."""
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
@@ -32,9 +32,9 @@ def ballot_round(
 ) -> Round:
     """The `Round` of these models, its uploads reduced to ballots of `keep` on the device that holds them.
 
-    The models are looked at once, now; nothing of them is kept but the ballots and the two global models, which come
-    over as they are. For CoAst with the same `keep` and the signals "ballot" and "pruned". An upload that cannot be
-    used is quarantined, or raises, when an assessor looks at the round. `local` may load its models one by one.
+    The models are read once, now; only the ballots and the two global models are kept, the latter copied as they are.
+    For CoAst with the same `keep` and the signals "ballot" and "pruned". An upload that cannot be used is quarantined,
+    or raises, when an assessor looks at the round. `local` may load its models one by one.
     """
     if not isinstance(local, Mapping):
         raise BadRound(f"round {number}: local must map each client to its model; got {type(local).__name__}")

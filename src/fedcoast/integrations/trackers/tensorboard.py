@@ -44,7 +44,7 @@ class TensorBoard(Tracker):
         save_progress(self.folder, "tensorboard", self._identity(), step)
 
     def _event(self, **content: Any) -> None:
-        """Written here and now, not by a thread as TensorBoard's own writer does: what fails must fail in our hands."""
+        """Written at once, not by a thread as TensorBoard's own writer does, so that an error is raised here."""
         events = require("tensorboard.compat.proto.event_pb2", extra="tensorboard")
         writers = require("tensorboard.summary.writer.record_writer", extra="tensorboard")
         with self._file.open("ab") as file:

@@ -68,7 +68,7 @@ def merge(
         for name, array in start.items():
             theirs = [local[player][name] for player in who]
             if _is_float(array) and who and share:
-                _mix(model[name], array, theirs, [weights[player] for player in who], share)
+                _add_weighted(model[name], array, theirs, [weights[player] for player in who], share)
             else:
                 model[name][...] = np.maximum.reduce(theirs) if who and not _is_float(array) else array
         yield model
@@ -76,25 +76,25 @@ def merge(
 
 def replay(
     origin: Mapping[str, Array],
-    legs: Iterable[Mapping[int, tuple[float, Mapping[str, Array]]]],
+    cohorts: Iterable[Mapping[int, tuple[float, Mapping[str, Array]]]],
     coalition: int,
     denominator: Denominator = "renormalise",
 ) -> dict[str, Array]:
-    """θ_S after many rounds, had only S answered and done what it did: Θ^0 + Σ_legs Σ_{i∈S} w_i·D_i / D.
+    """θ_S after many rounds, if only S had answered, with the same updates: Θ^0 + Σ_cohorts Σ_{i∈S} w_i·D_i / D.
 
-    A leg is rounds in which the same clients took part with the same weights w_i; D_i is the sum of client i's updates
-    over them. What a leg's clients do not move stays, and so does everything in a leg with no member.
+    A cohort stands for the rounds in which the same clients took part with the same weights w_i; D_i is the sum of
+    client i's updates over them. A cohort without a member of S changes nothing.
 
-    >>> leg = {0: (1.0, {"w": np.array([2.0])}), 1: (1.0, {"w": np.array([4.0])})}
-    >>> replay({"w": np.array([1.0])}, [leg], 0b11)["w"].tolist()
+    >>> cohort = {0: (1.0, {"w": np.array([2.0])}), 1: (1.0, {"w": np.array([4.0])})}
+    >>> replay({"w": np.array([1.0])}, [cohort], 0b11)["w"].tolist()
     [4.0]
     """
     sums = _zeros(origin)
-    for leg in legs:
-        present = [player for player in sorted(leg) if coalition >> player & 1]
-        share = math.fsum(leg[player][0] for player in (leg if denominator == "fixed" else present))
+    for cohort in cohorts:
+        present = [player for player in sorted(cohort) if coalition >> player & 1]
+        share = math.fsum(cohort[player][0] for player in (cohort if denominator == "fixed" else present))
         for player in present if share else ():
-            weight, moved = leg[player]
+            weight, moved = cohort[player]
             for name, update in moved.items():
                 sums[name] += update * (weight / share)
     model = {name: np.array(array) for name, array in origin.items()}
@@ -103,7 +103,7 @@ def replay(
 
 
 def _put(model: dict[str, Array], start: Mapping[str, Array], sums: Mapping[str, Array], share: float) -> None:
-    """start + sums / share into the model's own memory and types."""
+    """Write start + sums / share into the model's own memory and types."""
     with np.errstate(over="ignore", invalid="ignore"):
         for name, array in start.items():
             if name in sums and share:
@@ -112,7 +112,7 @@ def _put(model: dict[str, Array], start: Mapping[str, Array], sums: Mapping[str,
                 model[name][...] = array
 
 
-def _mix(out: Array, start: Array, local: Sequence[Array], weights: Sequence[float], share: float) -> None:
+def _add_weighted(out: Array, start: Array, local: Sequence[Array], weights: Sequence[float], share: float) -> None:
     """start + Σ w·(θ − start) / share of one layer, into `out`."""
     into, base, flat = out.reshape(-1), start.reshape(-1), [one.reshape(-1) for one in local]
     room = np.empty((3, min(PIECE, into.size)))

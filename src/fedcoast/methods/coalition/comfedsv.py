@@ -110,15 +110,15 @@ def _clients(rows: Rows) -> tuple[Client, ...]:
 
 def _matrix(rows: Rows, clients: tuple[Client, ...]) -> Values:
     """A row for each round, a column for each coalition but ∅; NaN where a member was absent."""
-    seats = {client: seat for seat, client in enumerate(clients)}
+    index = {client: place for place, client in enumerate(clients)}
     matrix = np.full((len(rows), 2 ** len(clients) - 1), np.nan)
     for place, (present, gains) in enumerate(rows.values()):
         for coalition in range(1, len(gains)):
-            column = sum(1 << seats[present[player]] for player in members(coalition))
+            column = sum(1 << index[present[player]] for player in members(coalition))
             matrix[place, column - 1] = gains[coalition]
-    unheard = np.isnan(matrix).all(axis=0)
-    if unheard.any():
-        group = [clients[seat] for seat in members(int(unheard.argmax()) + 1)]
+    unobserved = np.isnan(matrix).all(axis=0)
+    if unobserved.any():
+        group = [clients[player] for player in members(int(unobserved.argmax()) + 1)]
         raise BadRound(
             f"ComFedSV needs a round in which all clients take part; {group} never took part together."
             " Observe such a round, or use fedsv"

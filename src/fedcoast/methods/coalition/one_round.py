@@ -8,7 +8,7 @@ Needs: a utility; no full participation.
 Cost: 2^N evaluations in all, made when the answer is requested; one sum of updates for each client, or more (below).
 Deviations: exact for any participation and weights, and without a model for each of the 2^N coalitions: the replay
 is linear in the updates, so rounds in which the same clients took part with the same relative weights need one sum
-for each client. Each other mix of participants and weights costs its own sums. Entries that nobody trains are those
+for each client. Each other set of participants and weights needs sums of its own. Entries that nobody trains are those
 of the members' last round. The replay differs from what S would have trained, since updates were made at the
 real Θ; that is OR. The credit of the whole training is that of the last round, and is not final while rounds follow.
 """
@@ -31,20 +31,20 @@ from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
 from fedcoast.rounds.round_view import RoundView
 
 Arrays = dict[str, Array]
-Mix = tuple[tuple[Client, float], ...]  # who took part, and how heavy
+Cohort = tuple[tuple[Client, float], ...]  # the clients of a round with their weights
 
 
 @dataclass(frozen=True, eq=False)
 class _History:
-    """All that a replay needs; another round makes another one."""
+    """Everything that a replay needs. It is never changed: a round makes a new one."""
 
     origin: Arrays
-    sums: Mapping[Mix, Mapping[Client, Arrays]] = field(default_factory=dict)
-    carried: Mapping[Client, tuple[int, float, Arrays]] = field(default_factory=dict)  # last round, weight, entries
+    sums: Mapping[Cohort, Mapping[Client, Arrays]] = field(default_factory=dict)
+    untrained: Mapping[Client, tuple[int, float, Arrays]] = field(default_factory=dict)  # last round, weight, entries
 
     @property
     def clients(self) -> tuple[Client, ...]:
-        return in_order(self.carried)
+        return in_order(self.untrained)
 
 
 class OneRound(UtilityAssessor[CoalitionConfig]):
@@ -71,21 +71,21 @@ class OneRound(UtilityAssessor[CoalitionConfig]):
         trained = [entry.name for entry in view.schema.trainable]
         others = [name for name in start if name not in set(trained)]
         moved: dict[Client, Arrays] = {}
-        carried: dict[Client, Arrays] = {}
+        untrained: dict[Client, Arrays] = {}
         for client, model in view.uploads():
             with np.errstate(over="ignore"):
                 moved[client] = {name: model[name].astype(np.float64) - start[name] for name in trained}
-            carried[client] = {name: model[name].copy() for name in others}
-        self._check_players(len({*history.carried, *moved}), f"with round {view.number} there are")
+            untrained[client] = {name: model[name].copy() for name in others}
+        self._check_players(len({*history.untrained, *moved}), f"with round {view.number} there are")
         weights = dict(zip(moved, self._weights(view, tuple(moved)), strict=True))
-        mix = tuple(weights.items())
-        for client, before in history.sums.get(mix, {}).items():
+        cohort = tuple(weights.items())
+        for client, before in history.sums.get(cohort, {}).items():
             for name, total in before.items():
                 moved[client][name] = np.asarray(moved[client][name] + total)
         return {}, _History(
             history.origin,
-            {**history.sums, mix: moved} if moved else history.sums,
-            {**history.carried, **{c: (view.number, weights[c], carried[c]) for c in moved}},
+            {**history.sums, cohort: moved} if moved else history.sums,
+            {**history.untrained, **{c: (view.number, weights[c], untrained[c]) for c in moved}},
         )
 
     def _credits(self) -> Credits:
@@ -103,17 +103,23 @@ class OneRound(UtilityAssessor[CoalitionConfig]):
         clients = history.clients
         if not clients:
             return {}
-        seats = {client: seat for seat, client in enumerate(clients)}
-        legs = [{seats[client]: (weight, history.sums[mix][client]) for client, weight in mix} for mix in history.sums]
+        index = {client: place for place, client in enumerate(clients)}
+        cohorts = [
+            {index[client]: (weight, sums[client]) for client, weight in cohort}
+            for cohort, sums in history.sums.items()
+        ]
 
         def models(coalitions: Sequence[int]) -> Iterator[Arrays]:
             for coalition in coalitions:
-                model = replay(history.origin, legs, coalition, self.config.denominator)
-                yield {**model, **_carried(history, [clients[seat] for seat in members(coalition)])}
+                model = replay(history.origin, cohorts, coalition, self.config.denominator)
+                yield {**model, **_untrained_entries(history, [clients[player] for player in members(coalition)])}
 
         table = tabulate(
             lambda coalitions: self.evaluator.worths(
-                history, coalitions, models, lambda place: f"the replay of {[clients[seat] for seat in members(place)]}"
+                history,
+                coalitions,
+                models,
+                lambda coalition: f"the replay of {[clients[player] for player in members(coalition)]}",
             ),
             len(clients),
         )
@@ -126,14 +132,14 @@ class OneRound(UtilityAssessor[CoalitionConfig]):
         names = list(history.origin)
         arrays = {f"origin.{names.index(name)}": array for name, array in history.origin.items()}
         for place, of in enumerate(history.sums.values()):
-            for seat, model in enumerate(of.values()):
-                arrays.update({f"sum.{place}.{seat}.{names.index(name)}": array for name, array in model.items()})
-        for seat, client in enumerate(history.clients):
-            model = history.carried[client][2]
-            arrays.update({f"carried.{seat}.{names.index(name)}": array for name, array in model.items()})
-        mixes = [[[client_to_json(client), weight] for client, weight in mix] for mix in history.sums]
-        carried = [[client_to_json(c), *history.carried[c][:2]] for c in history.clients]
-        return {"layers": names, "mixes": mixes, "carried": carried}, arrays
+            for index, model in enumerate(of.values()):
+                arrays.update({f"sum.{place}.{index}.{names.index(name)}": array for name, array in model.items()})
+        for index, client in enumerate(history.clients):
+            model = history.untrained[client][2]
+            arrays.update({f"carried.{index}.{names.index(name)}": array for name, array in model.items()})
+        cohorts = [[[client_to_json(client), weight] for client, weight in cohort] for cohort in history.sums]
+        untrained = [[client_to_json(c), *history.untrained[c][:2]] for c in history.clients]
+        return {"layers": names, "mixes": cohorts, "carried": untrained}, arrays
 
     def _load_state(self, facts: dict[str, Any], arrays: dict[str, Array]) -> _History | None:
         if not facts:
@@ -144,24 +150,24 @@ class OneRound(UtilityAssessor[CoalitionConfig]):
             places = range(len(names))
             return {names[k]: arrays[f"{prefix}.{k}"] for k in places if f"{prefix}.{k}" in arrays}
 
-        mixes = [tuple((client_from_json(client), float(weight)) for client, weight in mix) for mix in facts["mixes"]]
+        cohorts = [tuple((client_from_json(client), float(weight)) for client, weight in one) for one in facts["mixes"]]
         return _History(
             model("origin"),
             {
-                mix: {client: model(f"sum.{place}.{seat}") for seat, (client, _) in enumerate(mix)}
-                for place, mix in enumerate(mixes)
+                cohort: {client: model(f"sum.{place}.{index}") for index, (client, _) in enumerate(cohort)}
+                for place, cohort in enumerate(cohorts)
             },
             {
-                client_from_json(client): (int(number), float(weight), model(f"carried.{seat}"))
-                for seat, (client, number, weight) in enumerate(facts["carried"])
+                client_from_json(client): (int(number), float(weight), model(f"carried.{index}"))
+                for index, (client, number, weight) in enumerate(facts["carried"])
             },
         )
 
 
-def _carried(history: _History, group: Sequence[Client]) -> Arrays:
-    """The entries nobody trains: of the last round in which one of the group took part, merged over those who did."""
-    last = max((history.carried[client][0] for client in group), default=None)
-    present = [history.carried[client] for client in group if history.carried[client][0] == last]
+def _untrained_entries(history: _History, group: Sequence[Client]) -> Arrays:
+    """The entries that nobody trains, from the last round with any of the group, merged over those who were there."""
+    last = max((history.untrained[client][0] for client in group), default=None)
+    present = [history.untrained[client] for client in group if history.untrained[client][0] == last]
     if not present:
         return {}
     origin = {name: history.origin[name] for name in present[0][2]}

@@ -143,7 +143,7 @@ def _number(worth: Any, describe: Callable[[int], str], place: int) -> float:
 
 
 def _split(places: list[int], parts: int) -> list[list[int]]:
-    """In runs of about the same length.
+    """Split the places into runs of about the same length.
 
     >>> _split([1, 2, 3, 4, 5], 2)
     [[1, 2, 3], [4, 5]]

@@ -30,7 +30,7 @@ from fedcoast.errors import BadFile, Client
 from fedcoast.kernels.ballots import Floats
 from fedcoast.kernels.bit_planes import PlaneLayout, Row
 from fedcoast.kernels.threads import ThreadPool, threads_for
-from fedcoast.kernels.vote_counts import tally
+from fedcoast.kernels.vote_counts import no_votes
 from fedcoast.methods.coast.agreement import LayerTotals, RoundAgreement, past_agreement, round_agreement
 from fedcoast.methods.coast.config import PAPER_OPTIONS, CoAstConfig, Resources
 from fedcoast.methods.coast.pair_credits import PairTable, pair_tables
@@ -160,7 +160,7 @@ class CoAst(ConfiguredAssessor[CoAstConfig]):
         chosen: Sequence[LayerSpec],
     ) -> tuple[Credits, CoAstState]:
         layout = _layout(chosen)
-        reference = [tally(layout.words, len(view.clients))] if self.config.reference == "votes" else end
+        reference = [no_votes(layout.words, len(view.clients))] if self.config.reference == "votes" else end
         with self._store.writer(view.number, layout, len(view.clients), reference, state.in_store) as writer:
             newest = self._signals(writer, view, start, reference, chosen)
             newest = newest.replace(past_agreement=self._past_agreement(newest, state))
@@ -186,7 +186,7 @@ class CoAst(ConfiguredAssessor[CoAstConfig]):
             self._store.drop(one)
 
     def _resume(self, state: CoAstState) -> None:
-        self._store.go_on_with(state.in_store)
+        self._store.resume_with(state.in_store)
         self._state = state
 
     @property

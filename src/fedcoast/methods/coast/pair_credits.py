@@ -155,7 +155,7 @@ class PairCredits:
     added: int = 0
 
     def with_round(self, number: int, clients: Iterable[Client], layers: int) -> "PairCredits":
-        """Begin a round: nobody has anything yet."""
+        """Begin a round, without credits."""
         nothing = np.zeros(1 + (layers if self.tracks_layers else 0))
         return replace(
             self, parts={**self.parts, number: dict.fromkeys(clients, nothing)}, lags={**self.lags, number: 0}
@@ -280,7 +280,7 @@ def _means(sums: Integers, counts: Integers) -> Floats:
 
 
 def _plus(parts: Mapping[Client, Floats], clients: Sequence[Client], added: Floats) -> dict[Client, Floats]:
-    """`added` has a row for the total and each layer, and a column for each client."""
+    """Add the credits in `added`: a row for the total and each layer, a column for each client."""
     return {**parts, **{client: parts[client] + added[:, at] for at, client in enumerate(clients)}}
 
 

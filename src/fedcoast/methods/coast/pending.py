@@ -1,6 +1,6 @@
 """Rounds whose credit is not final: the clients' signals in two bits an entry, and the round's part of the reference.
 
-They are held in memory, or in files of `spill_dir` beyond `memory_limit`.
+They are held in memory; what exceeds `memory_limit` goes to files in `spill_dir`.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ import numpy as np
 from fedcoast.errors import BadFile, BadSetting, Client
 from fedcoast.kernels.bit_planes import PlaneLayout, Planes, Row
 from fedcoast.kernels.movement import extent
-from fedcoast.kernels.vote_counts import Tally
+from fedcoast.kernels.vote_counts import VoteCounts
 from fedcoast.rounds.arrays import Array, copied
 from fedcoast.rounds.clients import client_from_json, client_to_json
 from fedcoast.storage.limits import bytes_in
@@ -46,7 +46,7 @@ class PendingRound:
     answered: int = 0
 
     @property
-    def votes(self) -> Tally:
+    def votes(self) -> VoteCounts:
         (votes,) = self.reference
         return votes
 
@@ -56,14 +56,15 @@ class PendingRound:
         return extent(self.reference)
 
     def replace(self, **changes: Any) -> "PendingRound":
-        """A copy with other fields. The numbers in `reference` must stay the same: their extent is kept."""
+        """A copy with other fields. The numbers in `reference` must stay the same, because their extent is copied
+        too."""
         other = dataclasses.replace(self, **changes)
         if "extent" in vars(self):
             vars(other)["extent"] = self.extent
         return other
 
     def reference_alone(self) -> "PendingRound":
-        """What later rounds still need of a valued round as their past. A file stays in one piece."""
+        """What later rounds still need from a valued round as their past. A spill file is not split."""
         if self.spill_file is not None:
             return self.replace(past_agreement=None)
         return self.replace(signals={}, idle=None, past_agreement=None)
@@ -78,7 +79,7 @@ class PendingRound:
 
 
 class PendingWriter:
-    """Takes up the signals of one round, in memory or in a file. Within `with`, an error removes the file."""
+    """Collects the signals of one round, in memory or in a file. Within `with`, an error removes the file."""
 
     def __init__(self, number: int, plane_layout: PlaneLayout, spill_file: SpillFile | None) -> None:
         self.number, self.plane_layout = number, plane_layout
@@ -131,7 +132,7 @@ class PendingStore:
         reference: Sequence[Array],
         in_store: Sequence[PendingRound],
     ) -> PendingWriter:
-        """For a round of so many clients, while `in_store` are in the store."""
+        """A writer for a round of this many clients, while the rounds `in_store` are stored."""
         planes = clients + 1  # one for the idle client
         wanted = planes * 2 * 8 * plane_layout.words + sum(array.nbytes for array in reference)
         fits = self._spill_dir is None or sum(one.in_memory for one in in_store) + wanted <= self._budget
@@ -171,8 +172,8 @@ class PendingStore:
                 one.spill_file.sync()
                 facts["sheaf"] = one.spill_file.facts()
                 continue
-            for seat, signal in enumerate(one.signals.values()):
-                arrays[f"{place}.claim.{seat}"] = signal
+            for index, signal in enumerate(one.signals.values()):
+                arrays[f"{place}.claim.{index}"] = signal
             if one.idle is not None:
                 arrays[f"{place}.idle"] = one.idle
             for layer, array in enumerate(one.reference):
@@ -185,7 +186,7 @@ class PendingStore:
             self._spill_dir.saved([one.spill_file.name for one in rounds if one.spill_file is not None])
 
     def restored(self, facts: dict[str, Any], arrays: dict[str, Array]) -> list[PendingRound]:
-        """The rounds of a state, their files checked; `go_on_with` is for when all else was read too."""
+        """The rounds of a state, their files checked. Call `resume_with` once the whole state has been read."""
         if "pending" in facts and facts.get("form") != FORM:
             raise BadFile(
                 "this state of CoAst is of an earlier fedcoast, which held a byte for every entry; show the rounds"
@@ -203,7 +204,7 @@ class PendingStore:
             if one["sheaf"] is not None:
                 pending_round = _mapped(one["number"], plane_layout, clients, one["idle"], next(rest))
             else:
-                signals = {client: arrays[f"{place}.claim.{seat}"] for seat, client in enumerate(clients)}
+                signals = {client: arrays[f"{place}.claim.{index}"] for index, client in enumerate(clients)}
                 idle = arrays[f"{place}.idle"] if one["idle"] else None
                 reference = [arrays[f"{place}.trace.{layer}"] for layer in range(one["trace"])]
                 pending_round = PendingRound(one["number"], plane_layout, signals, idle, reference)
@@ -216,10 +217,10 @@ class PendingStore:
             rounds.append(pending_round)
         return rounds
 
-    def go_on_with(self, rounds: Sequence[PendingRound]) -> None:
+    def resume_with(self, rounds: Sequence[PendingRound]) -> None:
         """Continue with these restored rounds alone."""
         if self._spill_dir is not None:
-            self._spill_dir.go_on_with([one.spill_file for one in rounds if one.spill_file is not None])
+            self._spill_dir.resume_with([one.spill_file for one in rounds if one.spill_file is not None])
 
 
 def _mapped(

@@ -1,6 +1,6 @@
 """What an upload says of every parameter (up, down, nothing), in bit planes: the signals of CoAst.
 
-What an idle client would say, the signs of the start, is the same for everyone. It is held and valued once a round
+The signal of an idle client, the signs of the start, is the same for everyone. It is held and valued once a round
 instead of being subtracted from each signal, which would then need more than two bits. Agreement is additive.
 """
 
@@ -14,7 +14,7 @@ from fedcoast.kernels.ballot_encoder import BallotEncoder
 from fedcoast.kernels.ballots import Floats, num_kept
 from fedcoast.kernels.bit_planes import PlaneLayout, Planes, signs_of
 from fedcoast.kernels.threads import ThreadPool
-from fedcoast.kernels.vote_counts import Tally, count
+from fedcoast.kernels.vote_counts import VoteCounts, count
 from fedcoast.methods.coast.config import CoAstConfig
 from fedcoast.rounds.round_view import RoundView
 from fedcoast.rounds.schema import LayerSpec
@@ -56,7 +56,7 @@ class RoundSignals:
         )
 
     def of(
-        self, models: Iterable[tuple[Client, Sequence[Floats]]], threads: ThreadPool, votes: Tally | None
+        self, models: Iterable[tuple[Client, Sequence[Floats]]], threads: ThreadPool, votes: VoteCounts | None
     ) -> Iterator[tuple[Client, Planes]]:
         """The signal of each upload, one at a time; ballots are added to `votes`, if given."""
         needs_ballot = votes is not None or self._extractor.signal in ("ballot", "pruned")

@@ -20,19 +20,16 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fedcoast.errors import BadSetting, Client
-from fedcoast.kernels.directions import LARGEST, Doubles, row_cosines
+from fedcoast.errors import Client
+from fedcoast.kernels.directions import Doubles, row_cosines
+from fedcoast.methods.classifier_head import classifier_head, head_update
 from fedcoast.methods.configured import ConfiguredAssessor, HeadAverageConfig
-from fedcoast.methods.layer_selection import Layers, choose, describe
 from fedcoast.methods.ledger import Credits
 from fedcoast.methods.options import option
-from fedcoast.methods.updates import pick
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
 from fedcoast.rounds.round_view import RoundView
-from fedcoast.rounds.schema import LayerSpec, ModelSchema
 
 Averages = dict[Client, float]
 Weighting = Literal["reputation", "uniform"]
@@ -56,9 +53,8 @@ class ShapFed(ConfiguredAssessor[ShapFedConfig]):
         return {}
 
     def _step(self, view: RoundView, state: Averages) -> tuple[Credits, Averages]:
-        head = _head(self.config.layers, view.schema)
-        start = _rows(pick(view.start, head))
-        updates = {client: _difference(_rows(pick(model, head)), start) for client, model in view.uploads()}
+        head, start = classifier_head("ShapFed", self.config.layers, view.schema), view.start
+        updates = {client: head_update(model, start, head) for client, model in view.uploads()}
         table = class_cosines(updates, self._weights(updates, state))
         trained = np.array([update.any(axis=1) for update in updates.values()]).any(axis=0)
         credits = {
@@ -94,28 +90,3 @@ def class_cosines(updates: Mapping[Client, Doubles], weights: Mapping[Client, fl
     """cos(g_{i,c}, G_c) for every client and class; the updates are matrices with a row for each class."""
     common: Any = sum(weights[client] * rows for client, rows in updates.items())
     return {client: row_cosines(rows, common) for client, rows in updates.items()}
-
-
-def _head(layers: Layers, schema: ModelSchema) -> tuple[LayerSpec, ...]:
-    """The head's weight, and its bias if it has one."""
-    try:
-        weight, *others = choose(layers, schema)
-    except BadSetting as error:
-        raise BadSetting(f"ShapFed needs a classifier with a head of two or more dimensions: {error}") from error
-    classes = weight.shape[0] if len(weight.shape) >= 2 else 0
-    if classes < 2 or any(other.shape != (classes,) for other in others):
-        shapes = ", ".join(f"{entry.name} {entry.shape}" for entry in (weight, *others))
-        raise BadSetting(
-            "ShapFed needs a classifier: a head of a weight with a row for each of two or more classes and a bias of as"
-            f" many entries; layers={describe(layers)!r} chose {shapes}. Name the head (layers='fc.*')"
-        )
-    return (weight, *others)
-
-
-def _rows(head: list[Array]) -> NDArray[np.float64]:
-    return np.concatenate([array.astype(np.float64).reshape(array.shape[0], -1) for array in head], axis=1)
-
-
-def _difference(local: Doubles, start: Doubles) -> Doubles:
-    with np.errstate(over="ignore"):
-        return np.clip(local - start, -LARGEST, LARGEST)

@@ -20,16 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from fedcoast.errors import BadSetting, Client
-from fedcoast.kernels.directions import LARGEST, Doubles, row_cosines
+from fedcoast.errors import Client
+from fedcoast.kernels.directions import Doubles, row_cosines
 from fedcoast.kernels.spectra import fuse, spectral_entropy
+from fedcoast.methods.classifier_head import classifier_head, head_update
 from fedcoast.methods.configured import ConfiguredAssessor, HeadAverageConfig
-from fedcoast.methods.layer_selection import Layers, choose, describe
 from fedcoast.methods.ledger import Credits
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import client_from_json, client_to_json, in_order
 from fedcoast.rounds.round_view import RoundView
-from fedcoast.rounds.schema import LayerSpec, ModelSchema
 from fedcoast.stats.ranking import spearman
 
 PROCESS_NOISE, FIRST_VARIANCE = 1e-4, 1.0
@@ -55,22 +54,25 @@ class SpectralFuse(ConfiguredAssessor[HeadAverageConfig]):
         return FilterState()
 
     def _step(self, view: RoundView, state: FilterState) -> tuple[Credits, FilterState]:
-        weight, *rest = _head(self.config.layers, view.schema)
+        head = classifier_head("SpectralFuse", self.config.layers, view.schema)
         start = view.start
-        updates = {client: _rows(model, start, (weight, *rest)) for client, model in view.uploads()}
+        updates = {client: head_update(model, start, head) for client, model in view.uploads()}
         if not updates:
             return {}, state
-        columns = int(np.prod(weight.shape[1:]))
+        columns = int(np.prod(head[0].shape[1:]))
         entropy = np.array([spectral_entropy(rows[:, :columns]) for rows in updates.values()])
         before = [state.clients.get(client) for client in updates]
         shares = np.array([1 / len(updates) if earlier is None else earlier[2] for earlier in before])
         alignment = alignments(updates, dict(zip(updates, shares, strict=True)))
         smooth = [
-            (now, near) if earlier is None else (self._mix(earlier[0], now), self._mix(earlier[1], near))
+            (now, near) if earlier is None else (self._smoothed(earlier[0], now), self._smoothed(earlier[1], near))
             for earlier, now, near in zip(before, entropy, alignment, strict=True)
         ]
         first, second = (_shares(np.array(column)) for column in zip(*smooth, strict=True))
-        agreement = (_follow(state.agreement[0], first, shares), _follow(state.agreement[1], second, shares))
+        agreement = (
+            _rank_agreement(state.agreement[0], first, shares),
+            _rank_agreement(state.agreement[1], second, shares),
+        )
         variance = np.array([FIRST_VARIANCE if earlier is None else earlier[3] for earlier in before]) + PROCESS_NOISE
         noise = (1 - agreement[0] + LEAST_NOISE, 1 - agreement[1] + LEAST_NOISE)
         moved, variance = fuse(shares, variance, first, second, noise)
@@ -81,7 +83,7 @@ class SpectralFuse(ConfiguredAssessor[HeadAverageConfig]):
         credits = dict(zip(updates, (moved - shares).tolist(), strict=True))
         return {view.number: credits}, FilterState({**state.clients, **now_known}, agreement)
 
-    def _mix(self, before: float, now: float) -> float:
+    def _smoothed(self, before: float, now: float) -> float:
         return self.config.momentum * before + (1 - self.config.momentum) * float(now)
 
     def _scores(self, sums: dict[Client, float]) -> dict[Client, float]:
@@ -100,7 +102,7 @@ class SpectralFuse(ConfiguredAssessor[HeadAverageConfig]):
         return FilterState(clients, (first, second))
 
 
-def _follow(before: float, measured: Doubles, shares: Doubles) -> float:
+def _rank_agreement(before: float, measured: Doubles, shares: Doubles) -> float:
     """A moving average of the rank correlation with the shares."""
     rho = spearman(measured.tolist(), shares.tolist())
     return RANK_MEMORY * before + (1 - RANK_MEMORY) * (0.0 if np.isnan(rho) else rho)
@@ -115,26 +117,3 @@ def alignments(updates: Mapping[Client, Doubles], weights: Mapping[Client, float
 def _shares(values: Doubles) -> Doubles:
     total = float(values.sum())
     return values / total if total else np.full(len(values), 1 / len(values))
-
-
-def _head(layers: Layers, schema: ModelSchema) -> tuple[LayerSpec, ...]:
-    chosen = choose(layers, schema)
-    weight, *others = chosen
-    classes = weight.shape[0] if len(weight.shape) >= 2 else 0
-    if classes < 2 or any(other.shape != (classes,) for other in others):
-        shapes = ", ".join(f"{layer.name} {layer.shape}" for layer in chosen)
-        raise BadSetting(
-            "SpectralFuse needs a classifier: a head of a weight with a row for each of two or more classes and a bias"
-            f" of as many entries; layers={describe(layers)!r} chose {shapes}. Name the head (layers='fc.*')"
-        )
-    return chosen
-
-
-def _rows(model: Mapping[str, Array], start: Mapping[str, Array], head: tuple[LayerSpec, ...]) -> Doubles:
-    """The head's update with a row for each class, the bias in the last column."""
-    parts = []
-    for layer in head:
-        with np.errstate(over="ignore"):
-            update = model[layer.name].astype(np.float64) - start[layer.name].astype(np.float64)
-        parts.append(np.clip(update, -LARGEST, LARGEST).reshape(layer.shape[0], -1))
-    return np.concatenate(parts, axis=1)

@@ -86,11 +86,11 @@ def load(name: str, root: str | os.PathLike[str] | None = None) -> Dataset:
         )
     if not copy.layout.slow:
         return copy.read()
-    place, stamp = decoded.shelf(folder, name), copy.stamp()
-    dataset = decoded.recall(place, stamp)
+    place, stamp = decoded.cache_file(folder, name), copy.stamp()
+    dataset = decoded.read_cached(place, stamp)
     if dataset is None:
         dataset = copy.read()
-        decoded.keep(place, stamp, dataset)
+        decoded.write_cached(place, stamp, dataset)
     return dataset
 
 
@@ -127,7 +127,7 @@ def _line(name: str, folder: Path) -> Available:
 
 def _title(name: str, copy: Copy, folder: Path) -> str:
     """What a copy may be called before it is read."""
-    recorded = decoded.recall_title(decoded.shelf(folder, name), copy.stamp()) if copy.layout.slow else None
+    recorded = decoded.read_cached_title(decoded.cache_file(folder, name), copy.stamp()) if copy.layout.slow else None
     if recorded is not None:
         return recorded
     if name == "stl10":  # the one layout in which other images go round: here sizes are not enough

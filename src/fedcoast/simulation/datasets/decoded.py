@@ -1,4 +1,4 @@
-"""Datasets kept as they were decoded, so that PNGs and archives are unpacked once and not at every start.
+"""A cache of decoded datasets: PNGs and archives are decoded once, not at every start.
 
 One uncompressed .npz per dataset: a single file can be replaced in one step, and zip's checksums catch damage.
 """
@@ -18,13 +18,13 @@ from fedcoast.storage.model_files import check_npz
 ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
 
 
-def shelf(root: Path, name: str) -> Path:
-    """Where a decoded dataset is kept."""
+def cache_file(root: Path, name: str) -> Path:
+    """The file with the decoded dataset."""
     return root / f"{name}.decoded.npz"
 
 
-def recall(path: Path, stamp: str) -> Dataset | None:
-    """What was kept, if it was decoded from the files of this stamp and is still whole."""
+def read_cached(path: Path, stamp: str) -> Dataset | None:
+    """The cached dataset, if it was decoded from the files with this stamp and is undamaged."""
     if not path.is_file():
         return None
     try:
@@ -39,11 +39,11 @@ def recall(path: Path, stamp: str) -> Dataset | None:
                 classes=tuple(str(name) for name in arrays["classes"]),
                 **{array: arrays[array] for array in ARRAYS},
             )
-    except Exception:  # however it is damaged, what it was made from is still there and is read again
+    except Exception:  # whatever the damage, the source is still there and is decoded again
         return None
 
 
-def recall_title(path: Path, stamp: str) -> str | None:
+def read_cached_title(path: Path, stamp: str) -> str | None:
     """The title alone, without reading the images."""
     try:
         with open_plain(path, follow=True) as stream:
@@ -54,8 +54,8 @@ def recall_title(path: Path, stamp: str) -> str | None:
         return None
 
 
-def keep(path: Path, stamp: str, dataset: Dataset) -> None:
-    """Write it beside the copy; where that folder is read-only, the next start decodes again."""
+def write_cached(path: Path, stamp: str, dataset: Dataset) -> None:
+    """Write the dataset beside its source; if that folder is read-only, the next start decodes again."""
     content: dict[str, Any] = {"stamp": stamp, "name": dataset.name, "title": dataset.title, "classes": dataset.classes}
     content |= {array: getattr(dataset, array) for array in ARRAYS}
     with contextlib.suppress(OSError):

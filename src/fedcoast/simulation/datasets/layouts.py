@@ -64,6 +64,6 @@ class Copy:
         return [(file, locate(self.path, file.name)) for file in self.layout.files]
 
     def stamp(self) -> str:
-        """Changes whenever a file is replaced; what was decoded from other files is then no longer believed."""
+        """A text that changes whenever a file is replaced, so that a cache of other files is not used."""
         states = [(str(path), path.stat()) for _, path in self.parts() if path is not None]
         return json.dumps([[path, state.st_size, state.st_mtime_ns] for path, state in states])
