@@ -215,8 +215,8 @@ wrong: see [what it does not say](certainty.md#what-an-interval-means).
 
 ## What is told beside a verdict
 
-`fedcoast assess`, reports and the live page say it where it applies; assessments over a Ray cluster and answers in a
-file know nothing of uploads, and cannot warn of labels:
+`fedcoast assess` and `rewards`, reports and the live page say it where it applies; assessments over a Ray cluster and
+answers in a file know nothing of uploads, and cannot warn of labels:
 
 | blind spot | told when |
 | --- | --- |

@@ -152,6 +152,14 @@ def test_idle_and_hurting_clients_are_named_and_never_paid_like_helpers():
     assert "Not paid, hurts:" in str(paid)
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_who_is_paid_has_the_verdict_of_every_other_place_however_many_are_idle(seed):
+    worths = {f"c{n}": 4.5 + 0.1 * n for n in range(25)} | {f"lazy{n}": 0.0 for n in range(30)}
+    lazy = tuple(name for name in worths if name.startswith("lazy"))
+    answer = answered(credits := streams(worths, seed=seed), {n: lazy for n in credits if n % 5})
+    assert rewards(answer).verdicts == verdicts(answer, uncertainty(answer))
+
+
 def test_four_identical_clients_are_paid_alike():
     """Trial 1.5: they were paid 354.84, 258.06, 231.67 and 155.43."""
     paid = rewards(answered(streams(dict.fromkeys("abcd", 6.0), spread=20.0)), budget=1000)

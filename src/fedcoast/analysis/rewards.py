@@ -197,9 +197,10 @@ def rewards(
     bounds = {"floor": share_option("floor", floor), "cap": share_option("cap", cap)}
     total = None if budget is None else cents(budget)
     scores = paid_scores(assessment, by)
-    active = without(assessment, idle_clients(assessment))
-    of_totals = uncertainty(active, level, draws) if assessment.credits else None
-    luck = of_totals if by == "total" or of_totals is None else uncertainty(active, level, draws, by=by)
+    active = without(assessment, idle_clients(assessment))  # idle clients change nobody's amount
+    of_totals = uncertainty(assessment, level, draws) if assessment.credits else None
+    same = of_totals is None or (by == "total" and active is assessment)
+    luck = of_totals if same else uncertainty(active, level, draws, by=by)
     found = verdicts(assessment, of_totals)
     _check_certain(assessment, luck, force)
     signs = {client: assessment.scores[client] for client in scores}
