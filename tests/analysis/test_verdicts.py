@@ -1,10 +1,12 @@
 """One verdict per client, and what operators met before there was one (a trial as three new users would do it)."""
 
+import io
 from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from fedcoast import Assessment, BadSetting, CoAst, Round
 from fedcoast.analysis import uncertainty as reading
@@ -164,6 +166,19 @@ def test_four_identical_clients_are_paid_alike():
     """Trial 1.5: they were paid 354.84, 258.06, 231.67 and 155.43."""
     paid = rewards(answered(streams(dict.fromkeys("abcd", 6.0), spread=20.0)), budget=1000)
     assert set(paid.cents.values()) == {25000}
+
+
+def test_no_amount_is_cut_in_eighty_columns():
+    long = "university hospital of the capital, department of radiology"
+    paid = rewards(answered(streams({long: 50.0, "without_a_space_" * 4: 30.0, "c": -30.0})), budget=123_456_789)
+    console = Console(width=80, file=io.StringIO())
+    console.print(paid)
+    text = console.file.getvalue()
+    assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text
+    for client in paid.clients:
+        for cents in (paid.cents[client], *paid.range_cents(client)):
+            assert f"{cents // 100:,}.{cents % 100:02}" in text
 
 
 def test_one_scored_round_decides_no_budget():

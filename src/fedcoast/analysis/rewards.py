@@ -124,13 +124,16 @@ class Rewards:
 
     def table(self) -> "Table":
         """For a terminal."""
+        from rich.box import SIMPLE_HEAD
         from rich.table import Table
         from rich.text import Text
 
         money = self.cents is not None
-        table = Table("client", "paid for", "share", *(["amount"] if money else []), "range", "verdict")
+        heads = ("client", "paid for", "share", *(["amount"] if money else []), "range", "verdict")
+        table = Table(*heads, box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
         for column in table.columns[1:-1]:
-            column.justify = "right"
+            column.justify, column.no_wrap = "right", column.header != "range"  # an amount is never cut
+        table.columns[0].overflow = "fold"
         for client in self.clients:
             paid = [] if self.cents is None else [_grouped(self.cents[client])]
             numbers = [number(float(self.scores[client])), f"{float(self.shares[client]):.2%}", *paid]
