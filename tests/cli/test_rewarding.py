@@ -2,12 +2,10 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from command_line import fedcoast
-from fedcoast import Round
-from federations import federation
+from federations import at_odds_with_a_rider, federation
 from health import dying, record
 
 
@@ -19,16 +17,7 @@ def _no_waiting_for_the_disk(monkeypatch):
 @pytest.fixture
 def flagged(tmp_path):
     """A run in which a client always returns the model that it was sent, and nobody's updates agree."""
-    rng = np.random.default_rng(0)
-    layers = {"hidden.weight": (20, 20), "head.weight": (20, 10)}
-    start = {name: rng.normal(size=shape).astype(np.float32) for name, shape in layers.items()}
-    shown = []
-    for number in range(1, 15):
-        local = {c: {n: a + rng.normal(size=a.shape).astype(a.dtype) for n, a in start.items()} for c in "abcd"}
-        end = {name: np.mean([model[name] for model in local.values()], axis=0) for name in layers}
-        shown.append(Round(number, start, {**local, "rider": start}, end))
-        start = end
-    return record(tmp_path / "run", shown)
+    return record(tmp_path / "run", at_odds_with_a_rider())
 
 
 def test_warnings_and_flags_stand_below_what_is_paid(flagged):
