@@ -100,6 +100,11 @@ def pairs(experiment: Experiment, sure: Uncertainty) -> Counter[str]:
     return found
 
 
+def errs(one: dict[str, Any]) -> bool:
+    """Whether two clients are told apart wrongly anywhere in a federation."""
+    return bool(one["pairs"].get("wrong"))
+
+
 def judged(experiment: Experiment, assessment: Assessment, update_agreement: UpdateAgreement) -> dict[str, Any]:
     sure = uncertainty(assessment)
     found = verdicts(assessment, sure)
@@ -155,9 +160,12 @@ def page(measured: list[dict[str, Any]], settings: dict[str, Any]) -> str:
         found = sum((Counter(one["pairs"]) for one in of), Counter[str]())
         claimed = found["told apart"]
         right = f"{(claimed - found['wrong']) / claimed:.0%}" if claimed else "–"
-        order = [str(found["pairs"]), str(claimed), right] if found["pairs"] else ["no true order", "–", "–"]
+        erring = f"{sum(map(errs, of))} of {len(of)}"
+        order = [str(found["pairs"]), str(claimed), right, erring] if found["pairs"] else ["no true order", *"–––"]
         decided = f"{sum(one['told of labels'] for one in of)} of {len(of)}"
         by_setting.append([setting, str(len(of)), f"{honest['hurts']} of {honest.total()}", *order, decided])
+    misled = [one for one in measured if one["setting"] == "label-noise" and one["verdicts"]["harm"].get("helps")]
+    ordered = [one for one in measured if one["attack"] not in HARM and one["pairs"]]
     chosen = "\n    ".join(f"{name}={value!r}" for name, value in settings.items())
     return _TEXT.format(
         runs=len(measured),
@@ -171,10 +179,15 @@ def page(measured: list[dict[str, Any]], settings: dict[str, Any]) -> str:
                 "pairs",
                 "told apart",
                 "of these right",
+                "federations with a wrong pair",
                 "warned of labels",
             ],
             by_setting,
         ),
+        misled=len(misled),
+        warned=sum(one["told of labels"] for one in misled),
+        erring=sum(map(errs, ordered)),
+        ordered=len(ordered),
         chosen=chosen,
         command=COMMAND,
         early=limits.EARLY,
@@ -197,11 +210,12 @@ tell" claims nothing and is never wrong.
 
 {kinds}
 
-*Honest* clients train on their own data, however poor; "hurts" and "idle" are wrong for them. For the last three kinds,
-"helps" is wrong. **Scores do not find wrong labels**: such a client still moves the model where it goes, mostly,
-and a client whose labels are wrong at random may even help. Read the [warnings](#warnings-beside-a-verdict) beside
-the verdicts. Honest training does not prove that a client helps the model either; only retraining without it
-would, and these tables do not do that.
+*Honest* clients train on their own data, however poor; "hurts" and "idle" are wrong for them. Of the last three "helps"
+is counted as wrong. **Scores do not find wrong labels**: such a client still moves the model where it goes, mostly,
+and a client whose labels are wrong at random may even help. Federations where such a client is told "helps": {misled};
+with a [warning](#warnings-beside-a-verdict) of wrong labels in the same answer: {warned}. The warning is about
+every verdict of that answer, the clean clients' too. Nor does honest training prove that a client helps the model:
+that would need retraining without it, which these tables do not do.
 
 ## Order
 
@@ -210,13 +224,15 @@ order; where clients are equal (even, the twins of duplicates), telling them apa
 
 {settings}
 
-Ranges know the luck of the rounds. Where the method itself ranks against the true order, they can be confidently
-wrong: see [what it does not say](certainty.md#what-an-interval-means).
+At 90 % for all pairs at once, luck may tell a pair apart wrongly in one federation of ten. A pair is wrong in
+{erring} of {ordered}. Several in one setting are more than luck: ranges know the luck of the rounds and have a margin
+for the method's error, but where the method itself ranks against the true order, they can be confidently wrong: see
+[what it does not say](certainty.md#what-an-interval-means).
 
 ## Warnings beside a verdict
 
-`fedcoast assess`, reports and the live page show the warnings that apply. Assessments on a Ray cluster, and answers in
-files, have no uploads to look at, so they cannot warn of labels:
+`fedcoast assess` and `rewards`, reports and the live page show the warnings that apply. Assessments on a Ray cluster,
+and answers in files, have no uploads to look at, so they cannot warn of labels:
 
 | blind spot | warned of when |
 | --- | --- |

@@ -57,6 +57,19 @@ def federation(seed=0, rounds=6, clients=CLIENTS, layers=LAYERS, dtype=np.float3
     return shown
 
 
+def at_odds_with_a_rider(rounds=14, seed=0):
+    """Four clients whose updates never agree, and one that returns the model it was sent."""
+    rng = np.random.default_rng(seed)
+    layers = {"hidden.weight": (20, 20), "head.weight": (20, 10)}
+    start, made = draw(rng, layers), []
+    for number in range(1, rounds + 1):
+        local = {client: add(start, draw(rng, layers)) for client in "abcd"}
+        end = mean(local.values())
+        made.append(Round(number, start=start, local={**local, "rider": start}, end=end))
+        start = end
+    return made
+
+
 def show(assessor, rounds):
     for fl_round in rounds:
         assessor.observe(fl_round)

@@ -9,11 +9,12 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 HOME = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"]["Source"]
 
 
-def test_the_code_of_the_readme_prints_what_it_says(tmp_path, monkeypatch, capsys):
+def test_the_code_of_the_readme_prints_what_it_says_and_does_so_again(tmp_path, monkeypatch, capsys):
+    """Trial 1.14: a second run ended in a traceback."""
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, flags=re.DOTALL)
     assert blocks
-    for code, printed in blocks:
+    for code, printed in [*blocks, *blocks]:
         exec(compile(code, "README.md", "exec"), {})
         assert capsys.readouterr().out == printed
 

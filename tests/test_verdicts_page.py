@@ -23,6 +23,14 @@ def test_every_zero_rider_is_idle_and_no_honest_client_ever_is():
     assert not any(run["verdicts"].get(kind, {}).get("idle") for run in MEASURED["runs"] for kind in ("honest", "harm"))
 
 
+def test_wherever_a_client_with_mostly_wrong_labels_is_said_to_help_the_answer_warns_of_labels():
+    misled = [
+        run for run in MEASURED["runs"] if run["setting"] == "label-noise" and run["verdicts"]["harm"].get("helps")
+    ]
+    assert misled
+    assert all(run["told of labels"] for run in misled)
+
+
 @pytest.mark.parametrize(
     ("kind", "verdict", "expected"),
     [("idle", "helps", True), ("idle", "idle", False), ("honest", "idle", True), ("harm", "cannot tell", False)],

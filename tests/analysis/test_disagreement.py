@@ -85,6 +85,7 @@ def test_a_report_says_so_on_its_first_screen(options, words):
     report = assess_rounds(rounds(**options), CoAst())
     assert any(words in sentence for sentence in report.blind_spots)
     assert words in headline(report)
+    assert "right with 90% confidence, unless the following misleads them. C" in headline(report)
 
 
 def test_differences_in_place_of_models_are_told_in_any_loop():

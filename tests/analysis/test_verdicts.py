@@ -1,10 +1,12 @@
 """One verdict per client, and what operators met before there was one (a trial as three new users would do it)."""
 
+import io
 from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from fedcoast import Assessment, BadSetting, CoAst, Round
 from fedcoast.analysis import uncertainty as reading
@@ -152,10 +154,31 @@ def test_idle_and_hurting_clients_are_named_and_never_paid_like_helpers():
     assert "Not paid, hurts:" in str(paid)
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_who_is_paid_has_the_verdict_of_every_other_place_however_many_are_idle(seed):
+    worths = {f"c{n}": 4.5 + 0.1 * n for n in range(25)} | {f"lazy{n}": 0.0 for n in range(30)}
+    lazy = tuple(name for name in worths if name.startswith("lazy"))
+    answer = answered(credits := streams(worths, seed=seed), {n: lazy for n in credits if n % 5})
+    assert rewards(answer).verdicts == verdicts(answer, uncertainty(answer))
+
+
 def test_four_identical_clients_are_paid_alike():
     """Trial 1.5: they were paid 354.84, 258.06, 231.67 and 155.43."""
     paid = rewards(answered(streams(dict.fromkeys("abcd", 6.0), spread=20.0)), budget=1000)
     assert set(paid.cents.values()) == {25000}
+
+
+def test_no_amount_is_cut_in_eighty_columns():
+    long = "university hospital of the capital, department of radiology"
+    paid = rewards(answered(streams({long: 50.0, "without_a_space_" * 4: 30.0, "c": -30.0})), budget=123_456_789)
+    console = Console(width=80, file=io.StringIO())
+    console.print(paid)
+    text = console.file.getvalue()
+    assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text
+    for client in paid.clients:
+        for cents in (paid.cents[client], *paid.range_cents(client)):
+            assert f"{cents // 100:,}.{cents % 100:02}" in text
 
 
 def test_one_scored_round_decides_no_budget():

@@ -110,6 +110,16 @@ def test_a_key_is_never_written_over_nor_kept_in_the_run(signed):
     assert "lies in the run folder" in fedcoast("sign", signed / "run", "--key", signed / "run" / "key").stderr
 
 
+@pytest.mark.parametrize("place", ["run", "run/rounds"])
+def test_no_key_is_made_in_a_run(signed, place):
+    before = sorted((signed / place).iterdir())
+    for run in ((), (signed / "run",)):
+        done = fedcoast("sign", *run, "--new-key", signed / place / "mine")
+        assert (done.code, done.stdout) == (3, "")
+        assert "lies in the run folder" in done.stderr
+    assert sorted((signed / place).iterdir()) == before
+
+
 def test_a_run_that_differs_is_not_signed(signed):
     (signed / "run" / "rounds" / "0000000002" / "end.safetensors").write_bytes(b"x")
     (signed / "run.signed.json").unlink()

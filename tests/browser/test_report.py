@@ -7,10 +7,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from fedcoast import Recorder
 from fedcoast.methods import Cosine
 from fedcoast.reports import phrasing
 from fedcoast.reports.assess_rounds import assess_rounds, build_report
 from fedcoast.reports.forms import write
+from fedcoast.reports.many_runs import list_page
 from fedcoast.reports.page import page as to_page
 from fedcoast.reports.plots import FIGURES
 from federations import federation, with_upload
@@ -203,6 +205,20 @@ def test_on_a_phone_the_ranking_is_a_card_for_each_client(visit, report, record)
     page.get_by_role("button", name="score").click()
     page.get_by_role("button", name="score").click()
     assert names(page) == list(reversed(record.assessment.ranking))
+
+
+def test_on_a_phone_runs_can_be_chosen_and_compared(visit, tmp_path):
+    for name in ("digits-mlp-label-noise-fedavg-seed1-67d458c08f4b", "demo"):
+        with Recorder(tmp_path / "runs" / name) as recorder:
+            for fl_round in federation(rounds=2):
+                recorder.observe(fl_round)
+    (tmp_path / "list.html").write_text(list_page(tmp_path / "runs"), encoding="utf-8")
+    page = visit((tmp_path / "list.html").as_uri(), **PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    for part in (*page.get_by_role("checkbox").all(), *page.locator("#runs td:last-child").all()):
+        box = part.bounding_box()
+        assert 0 <= box["x"] < box["x"] + box["width"] <= 390
+    assert page.get_by_role("checkbox").count() == 2
 
 
 @pytest.mark.parametrize("count", [3, 50, 300])

@@ -9,7 +9,7 @@ from fedcoast import CoAst, Recorder
 from fedcoast.reports.following import RunFollower
 from fedcoast.reports.terminal import screen, watch
 from fedcoast.storage.files import write_json
-from federations import federation, show
+from federations import at_odds_with_a_rider, federation, show
 
 
 @pytest.fixture(autouse=True)
@@ -169,6 +169,15 @@ def test_a_terminal_shows_the_ranking_in_order(tmp_path):
     assert shown.index("│ ann ") < shown.index("│ bob ") < shown.index("│ cid ")
     assert "round 30" in shown
     assert "●" in shown
+
+
+def test_a_terminal_names_idle_clients_and_what_may_mislead_the_verdicts(tmp_path):
+    record(tmp_path / "run", at_odds_with_a_rider())
+    follower = RunFollower(tmp_path / "run")
+    follower.catch_up()
+    shown = " ".join(printed(screen(follower, 80), 80).split())
+    assert "1 client is idle and returned the model unchanged in most rounds: rider." in shown
+    assert "some labels may be wrong" in shown
 
 
 def test_a_terminal_that_is_too_low_shows_both_ends(tmp_path):

@@ -1,8 +1,12 @@
 """The live page's server, asked over a real socket; how it looks in a browser is in tests/browser."""
 
+import asyncio
 import contextlib
 import http.client
+import itertools
 import json
+import logging
+import random
 import socket
 import threading
 import time
@@ -14,6 +18,7 @@ from fedcoast import BadSetting, Recorder
 from fedcoast.reports import connections, live
 from fedcoast.reports.following import RunFollower
 from federations import federation
+from waiting import on_a_loop
 
 TOKEN = "0123456789abcdef"
 
@@ -134,6 +139,84 @@ def test_a_state_that_cannot_be_shown_is_logged_and_the_next_one_is_shown(tmp_pa
             assert live_data(port)["status"]["text"] == "Live: round 4"
             recorder.observe(rounds[5])
             eventually(lambda: live_data(port)["status"]["text"] == "Live: round 6")
+
+
+def test_viewers_that_leave_at_any_moment_break_no_news(tmp_path, monkeypatch):
+    """Seen once: a lock that viewers shared failed when one of them left just as it was woken."""
+    versions, chance = itertools.count(), random.Random(0)
+    monkeypatch.setattr(live, "_POLL", 0)
+    monkeypatch.setattr(live, "view", lambda report: {"version": next(versions)})
+    shared = live.Live(RunFollower(tmp_path / "run"))
+    monkeypatch.setattr(shared.follower, "catch_up", lambda patience: True)
+    monkeypatch.setattr(shared.follower, "trouble", "")
+    closing = False
+
+    async def watch():
+        return [text async for text in shared.news(lambda: closing)]
+
+    async def leave(viewer, steps):
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        viewer.cancel()
+
+    async def hammer():
+        nonlocal closing
+        following = asyncio.create_task(shared.run())
+        staying = [asyncio.create_task(watch()) for _ in range(20)]
+        stuck = set()
+        for _ in range(40):
+            leaving = [asyncio.create_task(watch()) for _ in range(20)]
+            await asyncio.gather(*(leave(viewer, chance.randrange(30)) for viewer in leaving))
+            left, still_there = await asyncio.wait(leaving, timeout=0.5)
+            stuck |= still_there
+            assert all(viewer.cancelled() for viewer in left)
+        await asyncio.sleep(0.05)
+        closing = True
+        await asyncio.wait([*staying, *stuck], timeout=10)
+        following.cancel()
+        return len(stuck), [viewer.result()[-1] for viewer in staying]
+
+    stuck, last = on_a_loop(hammer)
+    assert stuck == 0
+    assert all(text.startswith("data:") for text in last)
+
+
+def test_a_server_ends_in_time_and_without_an_error_while_viewers_come_and_go(tmp_path):
+    stop, complaints = threading.Event(), []
+    handler = logging.Handler(logging.ERROR)
+    handler.emit = lambda record: complaints.append(record.getMessage())
+
+    def come_and_go(port, seed):
+        chance = random.Random(seed)
+        while not stop.is_set():
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+                connection.request("GET", "/events")
+                if chance.random() < 0.7:
+                    connection.getresponse().readline()
+                time.sleep(chance.random() * 0.02)
+                connection.close()
+
+    for turn in range(2):
+        rounds = federation(rounds=6)
+        with Recorder(tmp_path / f"run{turn}") as recorder, served(tmp_path / f"run{turn}") as port:
+            for logger in ("uvicorn.error", "asyncio"):
+                logging.getLogger(logger).addHandler(handler)
+            viewers = [threading.Thread(target=come_and_go, args=(port, seed)) for seed in range(8)]
+            for viewer in viewers:
+                viewer.start()
+            for fl_round in rounds:
+                recorder.observe(fl_round)
+                time.sleep(0.1)
+            begun = time.monotonic()  # they go on while the server ends
+        assert time.monotonic() - begun < 10
+        stop.set()
+        for viewer in viewers:
+            viewer.join(10)
+        stop.clear()
+    for logger in ("uvicorn.error", "asyncio"):
+        logging.getLogger(logger).removeHandler(handler)
+    assert complaints == []
 
 
 def _next(answer):

@@ -1,5 +1,6 @@
 """All runs of a folder on one page, asked over a real socket (trial 1.8: the demo was a dead end)."""
 
+import asyncio
 import contextlib
 import http.client
 import json
@@ -17,6 +18,7 @@ from fedcoast.reports.following import RunFollower
 from fedcoast.reports.many_runs import OpenRuns, application, find_runs, list_page
 from federations import federation
 from report_samples import SCRIPT
+from waiting import on_a_loop
 
 
 @pytest.fixture(autouse=True)
@@ -99,6 +101,21 @@ def test_the_latest_run_comes_first_by_a_name_that_is_no_hash(tmp_path):
     ]  # fmt: skip
     assert re.findall(r"\d+ \w+ ago", page) == ["1 minute ago", "1 hour ago", "1 day ago"]
     assert "live" not in page.partition("<tbody>")[2]
+
+
+def test_requests_that_come_together_follow_a_run_once(tmp_path):
+    record(tmp_path / "run", rounds=3)
+    runs = OpenRuns(tmp_path, RunFollower)
+
+    async def open_together():
+        opened = await asyncio.gather(*(runs.get("run") for _ in range(5)))
+        tasks = [task for task in asyncio.all_tasks() if task.get_coro().__name__ == "run"]
+        await runs.close()
+        return opened, tasks
+
+    opened, tasks = on_a_loop(open_together)
+    assert len(set(map(id, opened))) == 1
+    assert len(tasks) == 1
 
 
 def test_runs_are_compared_by_rank_and_verdict(tmp_path):

@@ -124,13 +124,16 @@ class Rewards:
 
     def table(self) -> "Table":
         """For a terminal."""
+        from rich.box import SIMPLE_HEAD
         from rich.table import Table
         from rich.text import Text
 
         money = self.cents is not None
-        table = Table("client", "paid for", "share", *(["amount"] if money else []), "range", "verdict")
+        heads = ("client", "paid for", "share", *(["amount"] if money else []), "range", "verdict")
+        table = Table(*heads, box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
         for column in table.columns[1:-1]:
-            column.justify = "right"
+            column.justify, column.no_wrap = "right", column.header != "range"  # an amount is never cut
+        table.columns[0].overflow = "fold"
         for client in self.clients:
             paid = [] if self.cents is None else [_grouped(self.cents[client])]
             numbers = [number(float(self.scores[client])), f"{float(self.shares[client]):.2%}", *paid]
@@ -197,9 +200,10 @@ def rewards(
     bounds = {"floor": share_option("floor", floor), "cap": share_option("cap", cap)}
     total = None if budget is None else cents(budget)
     scores = paid_scores(assessment, by)
-    active = without(assessment, idle_clients(assessment))
-    of_totals = uncertainty(active, level, draws) if assessment.credits else None
-    luck = of_totals if by == "total" or of_totals is None else uncertainty(active, level, draws, by=by)
+    active = without(assessment, idle_clients(assessment))  # idle clients change nobody's amount
+    of_totals = uncertainty(assessment, level, draws) if assessment.credits else None
+    same = of_totals is None or (by == "total" and active is assessment)
+    luck = of_totals if same else uncertainty(active, level, draws, by=by)
     found = verdicts(assessment, of_totals)
     _check_certain(assessment, luck, force)
     signs = {client: assessment.scores[client] for client in scores}

@@ -14,6 +14,7 @@ from typing import Any
 from fedcoast.audit.verification import Verification
 from fedcoast.errors import BadFile, BadSetting, printable, require
 from fedcoast.storage.files import read_json, read_plain, write_json, write_whole
+from fedcoast.storage.run_folder import is_run
 
 FORMAT = "fedcoast-signed-head"
 VERSION = 1
@@ -29,6 +30,9 @@ def new_key(path: Path) -> Path:
     """Write a private key to a new file and its public key beside it; return the path of the public key."""
     if os.path.lexists(path):
         raise BadSetting(f"{path} is there already; a key is never written over")
+    for folder in Path(os.path.realpath(path)).parents:
+        if is_run(folder):
+            _check_place(folder, path)
     key, serialization = _ed25519().Ed25519PrivateKey.generate(), _serialization()
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()

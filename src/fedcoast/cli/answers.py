@@ -9,12 +9,11 @@ import typer
 from rich.text import Text
 
 from fedcoast import Assessment, CoAst, Recorder, read_about, replay
-from fedcoast.analysis.behaviour import Behaviour
-from fedcoast.analysis.disagreement import Disagreement, UpdateAgreement
-from fedcoast.analysis.flags import flags_of
+from fedcoast.analysis.disagreement import UpdateAgreement
 from fedcoast.analysis.health import health_of
 from fedcoast.analysis.uncertainty import uncertainty
 from fedcoast.analysis.verdicts import blind_spots, too_early, verdicts, verdicts_to_json
+from fedcoast.cli.evidence import Evidence, flag_sentences
 from fedcoast.cli.method_options import MethodOptions, takes_method_options
 from fedcoast.cli.run_checks import FAILED, chain_holds
 from fedcoast.cli.screen import one_format, out, print_csv, progress
@@ -24,7 +23,6 @@ from fedcoast.integrations.round_capture import with_differences_added
 from fedcoast.methods.text import printable
 from fedcoast.reports.answer_table import answer_table
 from fedcoast.rounds.round import Policy
-from fedcoast.rounds.unmoved import Shares
 from fedcoast.stats.ranking import spearman
 from fedcoast.storage.replay import round_numbers
 from fedcoast.storage.run_folder import ground_truth, is_run
@@ -33,6 +31,7 @@ TOO_FEW_ROUNDS = 4
 
 Run = Annotated[Path, typer.Argument(show_default=False)]  # commands say what it is: no help of arguments is shown
 BadUploads = Annotated[Policy, typer.Option(help="Leave a client with an unusable upload out of the round, or stop.")]
+Flags = Annotated[bool, typer.Option("--flags/--no-flags", help="Also flag uploads that look unlike honest training.")]
 
 
 @takes_method_options
@@ -43,9 +42,7 @@ def assess(
     ray: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Run on a Ray cluster: its address, or local.")
     ] = None,
-    flags: Annotated[
-        bool, typer.Option("--flags/--no-flags", help="Also flag uploads that look unlike honest training.")
-    ] = True,
+    flags: Flags = True,
     json: Annotated[bool, typer.Option("--json", help="The whole answer as JSON.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="The whole answer as CSV.")] = False,
 ) -> None:
@@ -55,42 +52,36 @@ def assess(
     """
     one_format(json, csv)
     assessor = method.make(run)
-    shares: dict[int, Shares | None] = {}
-    behaviour, disagreement = Behaviour(), Disagreement()
+    evidence = Evidence(flags)
     with progress(total=None) as bar:
         if ray is None:
             for fl_round in replay(run):
                 assessor.observe(fl_round)
-                disagreement.observe(fl_round)
-                if flags:
-                    behaviour.observe(fl_round)
-                shares[fl_round.number] = fl_round.unmoved
+                evidence.observe(fl_round)
                 bar(f"round {fl_round.number}, {len(fl_round.clients)} clients")
             assessment = assessor.assessment()
         elif not isinstance(assessor, CoAst):
             raise BadSetting(f"--ray works with CoAst only; leave out --ray or --method {method.method}")
         else:
             assessment = assess_on_ray(run, assessor, ray, lambda done, of: bar(f"shard {done} of {of}"))
-            shares = dict.fromkeys(round_numbers(run))
     if assessment.credits and not assessment.counted:
         raise BadSetting(
             f"--score-rounds selects none of the {len(assessment.credits)} scored rounds; choose rounds among them"
         )
-    health = health_of(run, shares)
+    health = evidence.health(run) if ray is None else health_of(run, dict.fromkeys(round_numbers(run)))
     if json:
         found = uncertainty(assessment) if assessment.credits else None
-        added = verdicts_to_json(assessment, found, disagreement.summary() if ray is None else None)
+        added = verdicts_to_json(assessment, found, evidence.update_agreement if ray is None else None)
         whole = {**loads(assessment.to_json()), "verdicts": added, "health": health.to_json()}
         if flags and ray is None:
-            whole["flags"] = [flag.to_json() for flag in flags_of(behaviour)]
+            whole["flags"] = [flag.to_json() for flag in evidence.flags]
         typer.echo(dumps(whole, indent=1, allow_nan=False))
     elif csv:
         print_csv(assessment.to_csv())
     else:
-        show(assessment, truth_of(run), update_agreement=disagreement.summary())
-        print_sentence(health.warning(printable))
-        for flag in flags_of(behaviour):
-            print_sentence(f"Flagged: {printable(flag.client)}, {flag.kind}. {printable(flag.evidence)}")
+        show(assessment, truth_of(run), update_agreement=evidence.update_agreement)
+        for sentence in (health.warning(printable), *flag_sentences(evidence.flags)):
+            print_sentence(sentence)
     if not chain_holds(run, assessment.clients):
         raise typer.Exit(FAILED)
     if not assessment.credits:

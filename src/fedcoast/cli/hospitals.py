@@ -4,6 +4,7 @@ from pathlib import Path
 
 from fedcoast import Recorder, read_about, replay
 from fedcoast.cli.answers import show
+from fedcoast.cli.run_checks import with_head
 from fedcoast.cli.screen import err, out, progress, try_next
 from fedcoast.errors import require
 from fedcoast.simulation.datasets.brca import load_brca
@@ -48,7 +49,7 @@ def hospital_demo(dataset: str, seed: int, file: Path) -> None:
         order = ", ".join(f"{site} {value:+.3f}" for site, value in sorted(worth.items(), key=lambda item: -item[1]))
         whom = "each patient has the same weight" if average == "pooled" else "each site has the same weight"
         out().print(f"Retraining, {whom}: {order}", soft_wrap=True)
-    write(data, file)
+    write(with_head(data, folder), file)
     out().print(
         "The scores used no test data. One training says little: docs/natural-federations.md has 20 of each.\n"
         f"The report: {file}. The run: {folder}. Try next:",

@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from fedcoast import CoAst, Round, read_about, replay
-from fedcoast.analysis.behaviour import Behaviour
-from fedcoast.analysis.disagreement import Disagreement
-from fedcoast.analysis.flags import flags_of
-from fedcoast.analysis.health import health_of
 from fedcoast.cli.answers import print_sentence, show
+from fedcoast.cli.evidence import Evidence, flag_sentences
+from fedcoast.cli.run_checks import with_head
 from fedcoast.cli.screen import err, out, progress, try_next
 from fedcoast.errors import BadSetting, require
 from fedcoast.methods.text import printable
-from fedcoast.rounds.unmoved import Shares
 from fedcoast.simulation.names import check_names
 
 if TYPE_CHECKING:
@@ -79,7 +76,7 @@ def demo(
         "Clients were ranked by these scores alone; the true rank says how clean their images are."
     )
     print_sentence(data.health.warning(printable))
-    write(data, file)
+    write(with_head(data, folder), file)
     out().print(f"The report: {file}. The run: {folder}. Try next:", soft_wrap=True)
     try_next(file.parent, folder)
 
@@ -144,19 +141,15 @@ def _finished(folder: Path) -> range:
 
 def _summarise(federation: "Federation", folder: Path) -> None:
     assessor, accuracy = CoAst(keep=federation.experiment.keep), float("nan")
-    shares: dict[int, Shares | None] = {}
-    behaviour, disagreement = Behaviour(), Disagreement()
+    evidence = Evidence()
     for fl_round in replay(folder):
         assessor.observe(fl_round)
-        disagreement.observe(fl_round)
-        behaviour.observe(fl_round)
-        shares[fl_round.number] = fl_round.unmoved
+        evidence.observe(fl_round)
         accuracy = fl_round.metrics["test accuracy"]
-    show(assessor.assessment(), federation.ground_truth, update_agreement=disagreement.summary())
+    show(assessor.assessment(), federation.ground_truth, update_agreement=evidence.update_agreement)
     out().print(f"Test accuracy of the shared model after round {assessor.last_round}: {accuracy:.3f}")
-    print_sentence(health_of(folder, shares).line(printable))
-    for flag in flags_of(behaviour):
-        print_sentence(f"Flagged: {printable(flag.client)}, {flag.kind}. {printable(flag.evidence)}")
+    for sentence in (evidence.health(folder).line(printable), *flag_sentences(evidence.flags)):
+        print_sentence(sentence)
     out().print(f"Recorded in {folder}", soft_wrap=True)
 
 

@@ -13,14 +13,13 @@ from fedcoast.cli.answers import TOO_FEW_ROUNDS, Run, truth_of
 from fedcoast.cli.method_choice import method_names, prepare_methods
 from fedcoast.cli.method_options import MethodOptions, takes_method_options
 from fedcoast.cli.rewarding import PaidFor, answer
-from fedcoast.cli.run_checks import FAILED, chain_holds
+from fedcoast.cli.run_checks import FAILED, chain_holds, with_head
 from fedcoast.cli.screen import err, out, progress
 from fedcoast.errors import printable, require
 from fedcoast.reports.assess_rounds import assess_rounds, build_report
 from fedcoast.reports.following import RunFollower
 from fedcoast.reports.forms import form_of, write
 from fedcoast.reports.report_data import ReportData, title_of
-from fedcoast.storage.chain import head
 from fedcoast.storage.run_folder import is_run
 
 Form = Literal["html", "md", "csv", "json", "png"]
@@ -148,5 +147,4 @@ def _report_on(run: Path, method: MethodOptions, methods: str, options: dict[str
             **options,
         )
     data = replace(data, health=health_of(run, data.health.shares))
-    chain = head(run, assessor.last_round) if is_run(run) and assessor.last_round is not None else None
-    return data if chain is None else replace(data, head=chain[1])
+    return data if assessor.last_round is None else with_head(data, run, assessor.last_round)

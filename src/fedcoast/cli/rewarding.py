@@ -1,5 +1,6 @@
 """`fedcoast rewards`: from a run, or a saved answer, to what each client should get."""
 
+from json import dumps, loads
 from pathlib import Path
 from typing import Annotated
 
@@ -9,11 +10,14 @@ from fedcoast import Assessment, BadFile, replay
 from fedcoast.analysis import rewards as rules
 from fedcoast.analysis.money import amount, cents
 from fedcoast.analysis.rewards import Rule
-from fedcoast.analysis.uncertainty import By
-from fedcoast.cli.answers import TOO_FEW_ROUNDS, Run, show
+from fedcoast.analysis.uncertainty import By, uncertainty
+from fedcoast.analysis.verdicts import blind_spots, too_early
+from fedcoast.cli.answers import TOO_FEW_ROUNDS, Flags, Run, print_sentence, show
+from fedcoast.cli.evidence import Evidence, flag_sentences
 from fedcoast.cli.method_options import MethodOptions, takes_method_options
 from fedcoast.cli.run_checks import FAILED, chain_holds
-from fedcoast.cli.screen import one_format, out, print_csv, progress
+from fedcoast.cli.screen import complain, one_format, out, print_csv, progress
+from fedcoast.methods.text import printable
 from fedcoast.storage.files import read_plain
 
 PaidFor = Annotated[
@@ -42,6 +46,7 @@ def rewards(
     level: Annotated[float, typer.Option(help="Confidence of verdicts, ties and ranges.")] = 0.90,
     force: Annotated[bool, typer.Option("--force", help="Pay even if the evidence is too weak.")] = False,
     method: MethodOptions,
+    flags: Flags = True,
     json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="CSV, one row per client.")] = False,
 ) -> None:
@@ -52,7 +57,8 @@ def rewards(
     """
     one_format(json, csv)
     total = None if budget is None else cents(budget)  # before a long replay, not after
-    assessment = answer(run, method)
+    evidence = None if run.is_file() else Evidence(flags)
+    assessment = answer(run, method, evidence)
     if not assessment.credits and run.is_dir():
         show(assessment, None)
         raise typer.Exit(TOO_FEW_ROUNDS)
@@ -68,16 +74,34 @@ def rewards(
         equal_pay_ties=equal_pay_ties,
         force=force,
     )
-    if json or csv:
-        typer.echo(paid.to_json()) if json else print_csv(paid.to_csv())
+    warnings = _warnings(run, assessment, level, evidence)
+    if json:
+        typer.echo(dumps({**loads(paid.to_json()), "warnings": warnings}, indent=1, allow_nan=False))
+    elif csv:
+        print_csv(paid.to_csv())
+        for warning in warnings:  # not into the payment file
+            complain(warning)
     else:
         out().print(paid)
+        for warning in warnings:
+            print_sentence(warning)
     if not chain_holds(run, assessment.clients):
         raise typer.Exit(FAILED)
 
 
-def answer(run: Path, method: MethodOptions) -> Assessment:
-    """The assessment in a file, or the method's of a run."""
+def _warnings(run: Path, assessment: Assessment, level: float, evidence: Evidence | None) -> list[str]:
+    """What to know before paying; of an answer in a file, only what follows from its scores."""
+    found = uncertainty(assessment, level) if assessment.credits else None
+    sentences = [too_early(assessment, found)] if assessment.credits else []
+    sentences += blind_spots(assessment, found, None if evidence is None else evidence.update_agreement)
+    if evidence is not None:
+        sentences += [evidence.health(run).warning(printable), *flag_sentences(evidence.flags)]
+        sentences += ["Flags change no amount; look at the evidence before you pay."] if evidence.flags else []
+    return [sentence for sentence in sentences if sentence]
+
+
+def answer(run: Path, method: MethodOptions, evidence: Evidence | None = None) -> Assessment:
+    """The assessment in a file, or the method's of a run; `evidence` observes the rounds too."""
     if run.is_file():
         method.refuse(f"{run} is an answer; options of the method need the run")
         try:
@@ -89,5 +113,7 @@ def answer(run: Path, method: MethodOptions) -> Assessment:
     with progress(total=None) as bar:
         for fl_round in replay(run):
             assessor.observe(fl_round)
+            if evidence is not None:
+                evidence.observe(fl_round)
             bar(f"round {fl_round.number}, {len(fl_round.clients)} clients")
     return assessor.assessment()

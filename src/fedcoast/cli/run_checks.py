@@ -1,12 +1,15 @@
-"""Checks of a run that every command makes: whether its chain holds, and which names look the same."""
+"""Checks of a run that commands make: whether its chain holds, its head, and which names look the same."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from fedcoast.audit.chain_check import ChainReport, check_chain
 from fedcoast.cli.screen import complain
 from fedcoast.errors import Client, FedcoastError
+from fedcoast.reports.report_data import ReportData
 from fedcoast.rounds.clients import look_alikes
+from fedcoast.storage.chain import head
 from fedcoast.storage.run_folder import is_run
 
 FAILED = 1  # the exit code
@@ -26,6 +29,12 @@ def chain_holds(run: Path, clients: Iterable[Client] = ()) -> bool:
     if chain.findings:
         complain(_warning(run, chain))
     return not chain.findings
+
+
+def with_head(report: ReportData, run: Path, last_round: int | None = None) -> ReportData:
+    """The report with the head of its run after its last round, if the run has a chain."""
+    chain = head(run, last_round) if is_run(run) else None
+    return report if chain is None else replace(report, head=chain[1])
 
 
 def _warning(run: Path, chain: ChainReport) -> str:

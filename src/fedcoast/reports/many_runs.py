@@ -53,6 +53,8 @@ class OpenRuns:
             if place is None:
                 return None
             live = await asyncio.to_thread(lambda: Live(self._follow(place)))
+            if name in self._open:  # another request opened it meanwhile
+                return self._open[name][0]
             self._open[name] = live, asyncio.create_task(live.run())
             for oldest in list(self._open)[:-MOST_OPEN]:
                 await _stop(self._open.pop(oldest)[1])
@@ -126,14 +128,14 @@ def list_page(folder: Path) -> str:
         title = escape(printable(title_of(place)))
         note = "" if title == shown else f"<small><bdi>{shown}</bdi></small>"
         link = f'<a href="run/{quote(name, safe="")}/"><bdi>{title}</bdi></a>{note}'
-        box = f'<input type="checkbox" name="run" value="{escape(name)}" aria-label="compare {shown}">'
-        cells = [Cell(f"{len(round_numbers(place)):,}"), Cell(_ago(age)), Cell(state), Cell(box)]
-        rows.append([Cell(link, "", "client"), *cells])
+        box = f'<input type="checkbox" name="run" value="{escape(name)}" aria-label="compare {shown}"> '
+        cells = [Cell(f"{len(round_numbers(place)):,}"), Cell(_ago(age)), Cell(state)]
+        rows.append([Cell(box + link, "", "client"), *cells])
     if not rows:
         body = markup.paragraph("No recorded run is here yet. Make one: fedcoast demo")
     else:
-        heads = ["run", "rounds", "last round", "state", "compare"]
-        table = markup.table("runs", "All recorded runs, the latest first", heads, rows)
+        heads = ["run", "rounds", "last round", "state"]
+        table = markup.table("runs", "All recorded runs, the latest first; tick those to compare", heads, rows)
         body = f'<form action="compare">{table}<p class="tools"><button>Compare the chosen runs</button></p></form>'
     return _page("Runs", markup.paragraph(f"In <bdi>{escape(printable(folder.resolve()))}</bdi>", "note") + body)
 

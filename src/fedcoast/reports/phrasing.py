@@ -135,7 +135,8 @@ def opening(report: ReportData) -> list[Passage]:
         return findings(report)
     sentences: list[Passage] = [(report.too_early,)] if report.too_early else _claims(report)
     if report.level is not None and report.zero_is_idle:
-        sentences.append((f"All verdicts together are right with {percent(report.level)} confidence.",))
+        misled = ", unless the following misleads them" if report.update_agreement.sentences() else ""
+        sentences.append((f"All verdicts together are right with {percent(report.level)} confidence{misled}.",))
     return sentences + [(text,) for text in report.blind_spots]
 
 

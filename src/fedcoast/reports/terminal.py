@@ -49,12 +49,13 @@ def screen(follower: RunFollower, width: int = 110, height: int = 40) -> Rendera
     report, last = follower.report(), follower.assessor.last_round
     position = "waiting for the first round" if last is None else f"round {last}"
     head = Text.assemble((report.title, "bold"), f"  {position}", (" …" if follower.behind else ""))
-    findings_text = Text(" ").join(_passage(passage) for passage in findings(report)[:3])
-    parts: list[RenderableType] = [head, findings_text]
-    if warning := health.warning(report):
-        parts.append(Text(warning, "dark_orange3"))
+    answer = [passage for passage in findings(report) if passage[0] not in report.blind_spots]
+    warnings = [text for text in (*report.blind_spots, health.warning(report)) if text]
+    texts = [Text(" ").join(map(_passage, answer)), *(Text(text, "dark_orange3") for text in warnings)]
+    parts: list[RenderableType] = [head, *texts]
     if report.rounds:
-        parts.append(summaries(report, width, max(4, height - 11)))
+        lines = sum(1 + len(text) // width for text in texts)
+        parts.append(summaries(report, width, max(4, height - 8 - lines)))
     if follower.trouble:
         parts.append(Text(printable(follower.trouble), "dark_orange3"))
     return Group(*parts)
