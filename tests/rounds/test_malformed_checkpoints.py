@@ -200,8 +200,8 @@ def test_a_safetensors_file_that_is_none_costs_only_its_client(checkpoints, case
 def test_global_models_that_are_none_are_refused_by_our_own_error(checkpoints, ending, cases):
     folder = checkpoints(ending)
     file = folder / "round-2" / f"start.{ending}"
-    for content in cases.values():
-        file.write_bytes(content)
+    for case in cases.keys() - {"NaN"}:  # such a round is left out: test_spoilt_rounds.py
+        file.write_bytes(cases[case])
         with pytest.raises(FedcoastError):
             show(coast(), replay(folder))
 

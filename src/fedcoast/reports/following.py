@@ -8,12 +8,13 @@ from typing import Any
 
 from fedcoast.analysis.disagreement import Disagreement
 from fedcoast.analysis.health import Health
-from fedcoast.errors import BadFile, Client, FedcoastError
+from fedcoast.errors import BadFile, Client, FedcoastError, SpoiltRound
 from fedcoast.methods import Assessor, CoAst
 from fedcoast.reports.assess_rounds import accuracy_in, build_report
 from fedcoast.reports.report_data import ReportData, title_of
 from fedcoast.rounds.round import Round
 from fedcoast.rounds.unmoved import Shares, unmoved_in
+from fedcoast.storage.checkpoints import warn_left_out
 from fedcoast.storage.replay import replay
 from fedcoast.storage.run_folder import ROUNDS, RUN_META, ground_truth, is_run, read_about
 
@@ -43,6 +44,7 @@ class RunFollower:
         self._shares: dict[int, Shares | None] = {}
         self._accuracy: dict[int, float] = {}
         self._disagreement = Disagreement()
+        self._left_out: set[str] = set()
         self._run = self._last = _stamp(self.folder / RUN_META)
 
     def catch_up(self, patience: float = math.inf) -> bool:
@@ -67,7 +69,7 @@ class RunFollower:
             about = read_about(self.folder)
             self.about, self.truth = about, ground_truth(about)
         last: Round | None = None
-        for fl_round in replay(self.folder, after=self.assessor.last_round):
+        for fl_round in replay(self.folder, self.assessor.last_round, self._leave_out):
             if self._begun_anew():  # this may be a round of another run
                 raise BadFile(f"{self.folder} was begun anew")
             self.assessor.observe(fl_round)
@@ -81,6 +83,12 @@ class RunFollower:
                 break
         if last is not None:  # of an older recording, the last round's uploads alone are read once more
             self._shares[last.number] = unmoved_in(last)
+
+    def _leave_out(self, error: SpoiltRound) -> None:
+        """A last round that is spoilt is met at every look, and told once."""
+        if str(error) not in self._left_out:
+            self._left_out.add(str(error))
+            warn_left_out(error)
 
     def _begun_anew(self) -> bool:
         """Whether what lies in the folder now is not what was read; a folder that is gone may only be moving."""

@@ -14,33 +14,68 @@ Models are `.safetensors`, `.npz` or `.pt`/`.pth`. Nothing is ever unpickled: `.
 `.pt` with PyTorch's `weights_only=True`.
 """
 
+import logging
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from fedcoast.errors import BadFile
+from fedcoast.errors import BadFile, BadRound, SpoiltRound
 from fedcoast.rounds.clients import tidy_name
 from fedcoast.rounds.round import LazyModels, Round
+from fedcoast.rounds.round_view import RoundView
 from fedcoast.rounds.schema import Model
 from fedcoast.storage.files import read_json
 from fedcoast.storage.model_files import load_model
+
+OnLeftOut = Callable[[SpoiltRound], None]
+
+_log = logging.getLogger(__name__)
+
+
+def warn_left_out(error: SpoiltRound) -> None:
+    _log.warning("left out: %s", error)
 
 
 def is_checkpoints(folder: Path) -> bool:
     return folder.is_dir() and bool(_round_dirs(folder))
 
 
-def checkpoints(folder: Path, after: int | None = None) -> Iterator[Round]:
-    """The rounds of a folder laid out as above, in the order of their numbers."""
+def checkpoints(folder: Path, after: int | None = None, on_left_out: OnLeftOut = warn_left_out) -> Iterator[Round]:
+    """The rounds of a folder laid out as above, in the order of their numbers.
+
+    A round whose global model holds NaN or infinity is left out, and `on_left_out` is told who may have spoilt it. If
+    nothing else is there, the first of them is an error.
+    """
     round_dirs = _round_dirs(folder)
     numbers = sorted(round_dirs)
+    first: SpoiltRound | None = None
+    any_whole = after is not None
     for place, number in enumerate(numbers):
         if after is not None and number <= after:
             continue
         here = round_dirs[number]
         before = round_dirs[numbers[place - 1]] if place > 0 else None
         following = round_dirs[numbers[place + 1]] if place + 1 < len(numbers) else None
-        yield _round(number, here, before, following)
+        fl_round = _round(number, here, before, following)
+        if spoilt := _spoilt(fl_round):
+            first = first or spoilt
+            on_left_out(spoilt)
+        else:
+            any_whole = True
+            yield fl_round
+    if first is not None and not any_whole:
+        raise first
+
+
+def _spoilt(fl_round: Round) -> SpoiltRound | None:
+    try:
+        view = RoundView(fl_round, fl_round.schema(), "quarantine")
+        _ = view.start, view.end
+    except SpoiltRound as error:
+        return error
+    except BadRound:  # whatever else is wrong is for the observer to say
+        return None
+    return None
 
 
 def checkpoint_numbers(folder: Path) -> list[int]:
