@@ -7,13 +7,15 @@ import typer
 
 from fedcoast import Assessment, BadFile, replay
 from fedcoast.analysis import rewards as rules
+from fedcoast.analysis.behaviour import Behaviour
+from fedcoast.analysis.flags import flags_of
 from fedcoast.analysis.money import amount, cents
 from fedcoast.analysis.rewards import Rule
 from fedcoast.analysis.uncertainty import By
 from fedcoast.cli.answers import TOO_FEW_ROUNDS, Run, show
 from fedcoast.cli.method_options import MethodOptions, takes_method_options
 from fedcoast.cli.run_checks import FAILED, chain_holds
-from fedcoast.cli.screen import one_format, out, print_csv, progress
+from fedcoast.cli.screen import complain, one_format, out, print_csv, progress
 from fedcoast.storage.files import read_plain
 
 PaidFor = Annotated[
@@ -42,6 +44,9 @@ def rewards(
     level: Annotated[float, typer.Option(help="Confidence of verdicts, ties and ranges.")] = 0.90,
     force: Annotated[bool, typer.Option("--force", help="Pay although too little is certain.")] = False,
     method: MethodOptions,
+    flags: Annotated[
+        bool, typer.Option("--flags/--no-flags", help="Name clients whose uploads look unlike honest training.")
+    ] = True,
     json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="A row a client, as CSV.")] = False,
 ) -> None:
@@ -52,7 +57,8 @@ def rewards(
     """
     one_format(json, csv)
     total = None if budget is None else cents(budget)  # before a long replay, not after
-    assessment = answer(run, method)
+    behaviour = Behaviour() if flags else None
+    assessment = answer(run, method, behaviour)
     if not assessment.credits and run.is_dir():
         show(assessment, None)
         raise typer.Exit(TOO_FEW_ROUNDS)
@@ -72,12 +78,14 @@ def rewards(
         typer.echo(paid.to_json()) if json else print_csv(paid.to_csv())
     else:
         out().print(paid)
+    for flag in () if behaviour is None else flags_of(behaviour):
+        complain(f"Flagged: {flag.client}, {flag.kind}. {flag.evidence} This changed no amount: decide for yourself")
     if not chain_holds(run, assessment.clients):
         raise typer.Exit(FAILED)
 
 
-def answer(run: Path, method: MethodOptions) -> Assessment:
-    """The assessment in a file, or the method's of a run."""
+def answer(run: Path, method: MethodOptions, behaviour: Behaviour | None = None) -> Assessment:
+    """The assessment in a file, or the method's of a run; of a run, `behaviour` observes the rounds too."""
     if run.is_file():
         method.refuse(f"{run} is an answer; options of the method need the run")
         try:
@@ -89,5 +97,7 @@ def answer(run: Path, method: MethodOptions) -> Assessment:
     with progress(total=None) as bar:
         for fl_round in replay(run):
             assessor.observe(fl_round)
+            if behaviour is not None:
+                behaviour.observe(fl_round)
             bar(f"round {fl_round.number}, {len(fl_round.clients)} clients")
     return assessor.assessment()

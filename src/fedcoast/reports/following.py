@@ -6,7 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fedcoast.analysis.behaviour import Behaviour
 from fedcoast.analysis.disagreement import Disagreement
+from fedcoast.analysis.flags import flags_of
 from fedcoast.analysis.health import Health
 from fedcoast.errors import BadFile, Client, FedcoastError, SpoiltRound
 from fedcoast.methods import Assessor, CoAst
@@ -43,7 +45,7 @@ class RunFollower:
         self.behind = False
         self._shares: dict[int, Shares | None] = {}
         self._accuracy: dict[int, float] = {}
-        self._disagreement = Disagreement()
+        self._disagreement, self._behaviour = Disagreement(), Behaviour()
         self._left_out: set[str] = set()
         self._run = self._last = _stamp(self.folder / RUN_META)
 
@@ -74,6 +76,7 @@ class RunFollower:
                 raise BadFile(f"{self.folder} was begun anew")
             self.assessor.observe(fl_round)
             self._disagreement.observe(fl_round)
+            self._behaviour.observe(fl_round)
             self._last = _stamp(self._place(fl_round.number))
             self._shares[fl_round.number], last = fl_round.unmoved, fl_round
             if (value := accuracy_in(fl_round)) is not None:
@@ -114,6 +117,7 @@ class RunFollower:
             health=Health(dict(self._shares)),
             accuracy=dict(self._accuracy),
             signs=self._disagreement.signs(),
+            flags=tuple(flags_of(self._behaviour)),
         )
 
 
