@@ -12,23 +12,18 @@ have changed since.
 """
 
 import argparse
-import ast
 import hashlib
-import inspect
 import json
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from statistics import fmean, median
-from types import ModuleType
 from typing import Any
 
 import torch
 
-from benchmarks.flags import flag_sections, wrongly_flagged
+from benchmarks.flags import RULES, code_of, flag_sections, wrongly_flagged
 from benchmarks.record import RESULTS, keep
-from fedcoast.analysis import behaviour
-from fedcoast.analysis import flags as rules
 from fedcoast.analysis.flags import flags
 from fedcoast.analysis.health import Health
 from fedcoast.methods import METHODS, Assessor
@@ -119,16 +114,7 @@ def rank(scores: Mapping[str, float], client: str) -> int:
 def made() -> str:
     """Changes with the default of CoAst and with the flag rules: what was measured with others is measured again."""
     text = json.dumps(METHODS["coast"].make().assessment().settings, sort_keys=True)
-    return hashlib.sha256("".join([text, *map(_code, (rules, behaviour))]).encode()).hexdigest()[:12]
-
-
-def _code(module: ModuleType) -> str:
-    """What a module computes: its syntax tree without docstrings, so that rewording them measures nothing again."""
-    tree = ast.parse(inspect.getsource(module))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
-            node.body[0] = ast.Pass()
-    return ast.dump(tree)
+    return hashlib.sha256("".join([text, *map(code_of, RULES)]).encode()).hexdigest()[:12]
 
 
 def experiments(dataset: str, smoke: bool = False) -> dict[str, Experiment]:
