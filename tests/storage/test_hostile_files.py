@@ -334,6 +334,20 @@ def test_an_overlong_name_is_refused():
         Round(1, ROUNDS[0].start, {"x" * 100_000: ROUNDS[0].end}, ROUNDS[0].end)
 
 
+@pytest.mark.parametrize("kind", ["str", "int"])
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_an_answer_with_an_overlong_name_is_refused_in_a_short_sentence(tmp_path, form, kind):
+    answer = show(CoAst(), ROUNDS)
+    text = answer.to_json() if form == "json" else answer.to_csv()
+    if kind == "int":
+        text = text.replace('"type": "str"', '"type": "int"', 1).replace("ann,str", "ann,int")
+    (tmp_path / f"answer.{form}").write_text(text.replace("ann", "1" * 100_000))
+    done = fedcoast("report", tmp_path / f"answer.{form}", "-o", tmp_path / "report.html")
+    assert done.code == 3
+    assert "at most 256 characters long" in done.stderr
+    assert len(done.stderr) < 1000
+
+
 def test_look_alikes_are_told_to_whoever_assesses(tmp_path):
     fed = federation(rounds=6, clients=("berlin", "berlіn", "oslo"))
     with Recorder(tmp_path / "run") as recorder:
