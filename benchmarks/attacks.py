@@ -118,12 +118,12 @@ def made() -> str:
 
 
 def experiments(dataset: str, smoke: bool = False) -> dict[str, Experiment]:
-    """By key: dataset, attack, clients and seed; the honest federations first, then attack by attack."""
+    """By key: dataset, attack, clients and seed; seed by seed, and the honest federation first."""
     kind, found = DATASETS[dataset], {}
     sizes = {**kind["sizes"], **({"rounds": 6} if smoke else {})}
-    for name in (HONEST, *(("echo", "zero") if smoke else ATTACKS)):
-        for clients in CLIENTS[:1] if smoke else CLIENTS:
-            for seed in SEEDS[:1] if smoke else SEEDS:
+    for clients in CLIENTS[:1] if smoke else CLIENTS:
+        for seed in SEEDS[:1] if smoke else SEEDS:
+            for name in (HONEST, *(("echo", "zero") if smoke else ATTACKS)):
                 honest = preset("quick", dataset, kind["model"], setting="noise", clients=clients, seed=seed, **sizes)
                 attacked = replace(honest, attack=name, attacker=clients // 2) if name != HONEST else honest
                 found[f"{dataset}/{name}/{clients}/{seed}"] = attacked
