@@ -42,6 +42,7 @@ RIDERS = ("zero", "noise", "matched-noise", "echo", "mean-of-steps", "copy", "st
 RIVALS = ("coast", "cgsv", "shapfed", "shapley")
 SYBIL_GAIN = 0.10
 GAIN = 0.02  # of all shares, from which a gain counts as one
+FAVOURED = 0.10
 
 
 def summarise(runs: Mapping[str, Any], dataset: str, attack: str, clients: int, method: str) -> dict[str, Any] | None:
@@ -122,7 +123,7 @@ def goals(runs: Mapping[str, Any], dataset: str) -> str:
 
 def misses(runs: Mapping[str, Any], dataset: str) -> str:
     """What flags and the default's scores miss, attack by attack, whether there was a goal for it or not."""
-    unflagged, gains = [], []
+    unflagged, gains, favoured = [], [], []
     for attack in ATTACKS:
         found = _runs_of(runs, dataset, attack)
         missed = sum(not ids <= run["flags"].keys() for run, ids in found)
@@ -131,10 +132,31 @@ def misses(runs: Mapping[str, Any], dataset: str) -> str:
             summary = summarise(runs, dataset, attack, clients, "coast")
             if summary and summary["others lose"] >= GAIN:
                 gains.append(f"`{attack}` {summary['others lose']:+.0%} ({clients} clients)")
+            others = others_gain(runs, dataset, attack, clients)
+            favoured += [
+                f"`{attack}` client {client} {gain:+.0%} ({clients} clients)"
+                for client, gain in others.items()
+                if gain >= FAVOURED
+            ]
     return (
         f"**Missed.** Not every attacker flagged: {', '.join(unflagged) or 'none'}. Attackers that gain at least"
-        f" {GAIN:.0%} of all shares with CoAst, at the cost of honest clients: {', '.join(gains) or 'none'}."
+        f" {GAIN:.0%} of all shares with CoAst, at the cost of honest clients: {', '.join(gains) or 'none'}. Clients"
+        f" that do not attack, and gain at least {FAVOURED:.0%} because another one does, as an accomplice would:"
+        f" {', '.join(favoured) or 'none'}."
     )
+
+
+def others_gain(runs: Mapping[str, Any], dataset: str, attack: str, clients: int) -> dict[str, float]:
+    """By client that does not attack, what its share with CoAst gains on the average over the seeds."""
+    attackers = {str(client) for client in attack_named(attack).identities(clients // 2, clients)}
+    gains: dict[str, list[float]] = {}
+    for seed in SEEDS:
+        before, after = (runs.get(f"{dataset}/{name}/{clients}/{seed}") for name in (HONEST, attack))
+        if before is not None and after is not None:
+            old, new = shares(before["scores"]["coast"]), shares(after["scores"]["coast"])
+            for client in old.keys() - attackers:
+                gains.setdefault(client, []).append(new[client] - old[client])
+    return {client: fmean(of) for client, of in sorted(gains.items())}
 
 
 def _runs_of(runs: Mapping[str, Any], dataset: str, attack: str) -> list[tuple[Any, set[str]]]:
