@@ -15,11 +15,13 @@ Models are `.safetensors`, `.npz` or `.pt`/`.pth`. Nothing is ever unpickled: `.
 """
 
 import logging
+import math
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-from fedcoast.errors import BadFile, BadRound, SpoiltRound
+from fedcoast.errors import BadFile, BadRound, SpoiltRound, printable, shortened
 from fedcoast.rounds.clients import tidy_name
 from fedcoast.rounds.round import LazyModels, Round
 from fedcoast.rounds.round_view import RoundView
@@ -89,16 +91,26 @@ def _round(number: int, here: Path, before: Path | None, following: Path | None)
         raise BadFile(f"{here} has no start model, and no round before it has an end; name it start.pt (.npz, …)")
     if end is None:
         raise BadFile(f"{here} has no end model, and no round after it has a start; name it end.pt (.npz, …)")
-    weights = read_json(here / "weights.json") if (here / "weights.json").exists() else None
-    if isinstance(weights, dict):
-        weights = {tidy_name(client): weight for client, weight in weights.items()}
     return Round(
         number=number,
         start=load_model(start),
         local=LazyModels({name: _loader(file) for name, file in _client_files(here).items()}),
         end=load_model(end),
-        weights=weights,
+        weights=_weights(here),
     )
+
+
+def _weights(here: Path) -> Any:
+    """The weights of a round; none if a client claims NaN, infinity or less than zero, which no score needs to know."""
+    weights = read_json(here / "weights.json") if (here / "weights.json").exists() else None
+    if not isinstance(weights, dict):
+        return weights
+    for client, weight in weights.items():
+        if isinstance(weight, int | float) and not 0 <= weight < math.inf:
+            of, got = shortened(repr(client), 100), shortened(repr(weight), 40)
+            _log.warning("%s: the weight of client %s must be a number ≥ 0; got %s", printable(here.name), of, got)
+            return None
+    return {tidy_name(client): weight for client, weight in weights.items()}
 
 
 def _round_dirs(folder: Path) -> dict[int, Path]:
