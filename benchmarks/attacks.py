@@ -12,136 +12,37 @@ have changed since.
 """
 
 import argparse
-import ast
-import hashlib
-import inspect
 import json
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from statistics import fmean, median
-from types import ModuleType
 from typing import Any
 
 import torch
 
+from benchmarks.attack_runs import (
+    CLIENTS,
+    DATASETS,
+    HONEST,
+    SEEDS,
+    experiments,
+    made,
+    measure,
+    methods,
+    rank,
+    shares,
+)
 from benchmarks.flags import flag_sections, wrongly_flagged
 from benchmarks.record import RESULTS, keep
-from fedcoast.analysis import behaviour
-from fedcoast.analysis import flags as rules
-from fedcoast.analysis.flags import flags
-from fedcoast.analysis.health import Health
-from fedcoast.methods import METHODS, Assessor
-from fedcoast.methods.coalition.utility import Evaluator
-from fedcoast.rounds.unmoved import unmoved_in
 from fedcoast.simulation.attacks import ATTACKS, attack_named
-from fedcoast.simulation.experiment import Experiment
-from fedcoast.simulation.federation import Federation
-from fedcoast.simulation.presets import preset
-from fedcoast.simulation.simulation import about
-from fedcoast.simulation.utility import utility_for
 
 NAME = "attacks"
 COMMAND = "python -m benchmarks.attacks"
-CLIENTS, SEEDS = (6, 10), (0, 1, 2)
-MOST_FOR_SHAPLEY = 6
-LEFT_OUT = ("chance", "constant", "size", "fed-pca-exact", "cgsv-exact")
-HONEST = "honest"
 RIDERS = ("zero", "noise", "matched-noise", "echo", "mean-of-steps", "copy", "steering")
 RIVALS = ("coast", "cgsv", "shapfed", "shapley")
 SYBIL_GAIN = 0.10
-DATASETS: dict[str, dict[str, Any]] = {
-    "digits": {
-        "model": "deep-mlp", "images": 100, "sizes": {"rounds": 30, "batch": 48, "learning_rate": 0.004}
-    },
-    "cifar10": {
-        "model": "tiny-resnet",
-        "images": 50,
-        "sizes": {
-            "rounds": 20, "epochs": 0.05, "batch": 20, "learning_rate": 0.0003, "tests": 1000, "precision": "float32"
-        },
-    },
-}  # fmt: skip
-
-
-def methods(clients: int) -> list[str]:
-    """Every method without validation data that is not a baseline or a variant, and Shapley where it is affordable."""
-    free = [
-        name
-        for name, method in METHODS.items()
-        if not {"utility", "gradient"} & set(method.needs)
-        and name not in LEFT_OUT
-        and not name.endswith("-research-code")
-    ]
-    return free + (["shapley"] if clients <= MOST_FOR_SHAPLEY else [])
-
-
-def measure(experiment: Experiment) -> dict[str, Any]:
-    """Scores by method, flagged clients and final accuracy of one federation."""
-    federation = Federation(experiment)
-    images = DATASETS[experiment.dataset]["images"]
-    utility = Evaluator(utility_for(about(federation), limit=images, workers=1))
-    names = methods(experiment.clients)
-    assessors: dict[str, Assessor] = {
-        name: METHODS[name].make(utility=utility) if name == "shapley" else METHODS[name].make() for name in names
-    }
-    rounds = list(federation)
-    for fl_round in rounds:
-        for assessor in assessors.values():
-            assessor.observe(fl_round)
-    flagged: dict[str, list[str]] = {}
-    for flag in flags(rounds):
-        flagged.setdefault(str(flag.client), []).append(flag.kind)
-    health = Health({rounds[-1].number: unmoved_in(rounds[-1])})
-    return {
-        "made": made(),
-        "accuracy": rounds[-1].metrics["test accuracy"],
-        "health": health.warning() or None,
-        "scores": {
-            name: {str(client): score for client, score in assessor.assessment().scores.items()}
-            for name, assessor in assessors.items()
-        },
-        "flags": flagged,
-    }
-
-
-def shares(scores: Mapping[str, float]) -> dict[str, float]:
-    """The positive part of each score, as a share of all; nobody has any where no score is positive."""
-    positive = {client: max(0.0, score) for client, score in scores.items()}
-    total = sum(positive.values())
-    return {client: value / total if total else 0.0 for client, value in positive.items()}
-
-
-def rank(scores: Mapping[str, float], client: str) -> int:
-    return 1 + sum(score > scores[client] for score in scores.values())
-
-
-def made() -> str:
-    """Changes with the default of CoAst and with the flag rules: what was measured with others is measured again."""
-    text = json.dumps(METHODS["coast"].make().assessment().settings, sort_keys=True)
-    return hashlib.sha256("".join([text, *map(_code, (rules, behaviour))]).encode()).hexdigest()[:12]
-
-
-def _code(module: ModuleType) -> str:
-    """What a module computes: its syntax tree without docstrings, so that rewording them measures nothing again."""
-    tree = ast.parse(inspect.getsource(module))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
-            node.body[0] = ast.Pass()
-    return ast.dump(tree)
-
-
-def experiments(dataset: str, smoke: bool = False) -> dict[str, Experiment]:
-    """By key: dataset, attack, clients and seed; the honest federations first, then attack by attack."""
-    kind, found = DATASETS[dataset], {}
-    sizes = {**kind["sizes"], **({"rounds": 6} if smoke else {})}
-    for name in (HONEST, *(("echo", "zero") if smoke else ATTACKS)):
-        for clients in CLIENTS[:1] if smoke else CLIENTS:
-            for seed in SEEDS[:1] if smoke else SEEDS:
-                honest = preset("quick", dataset, kind["model"], setting="noise", clients=clients, seed=seed, **sizes)
-                attacked = replace(honest, attack=name, attacker=clients // 2) if name != HONEST else honest
-                found[f"{dataset}/{name}/{clients}/{seed}"] = attacked
-    return found
+GAIN = 0.02  # of all shares, from which a gain counts as one
+FAVOURED = 0.10
 
 
 def summarise(runs: Mapping[str, Any], dataset: str, attack: str, clients: int, method: str) -> dict[str, Any] | None:
@@ -176,7 +77,11 @@ def page(runs: Mapping[str, Any]) -> str:
     for dataset in DATASETS:
         parts.append(f"## {_TITLES[dataset]}\n\n{coverage(runs, dataset)}")
         if any(key.startswith(f"{dataset}/") for key in runs):
-            parts += [goals(runs, dataset), *(_size_table(runs, dataset, clients) for clients in CLIENTS)]
+            parts += [
+                goals(runs, dataset),
+                misses(runs, dataset),
+                *(_size_table(runs, dataset, clients) for clients in CLIENTS),
+            ]
     parts += flag_sections()
     parts.append(
         "## The attacks\n\n" + "\n".join(f"* `{name}`: {attack.description}" for name, attack in ATTACKS.items())
@@ -214,6 +119,44 @@ def goals(runs: Mapping[str, Any], dataset: str) -> str:
     cells = [f"{max(of):+.0%}" if of else "–" for of in gains]
     lines.append([f"`sybil` gains less than {SYBIL_GAIN:.0%} of all shares (worst size shown)", *cells, caught])
     return f"### Goals\n\n{_table(lines)}"
+
+
+def misses(runs: Mapping[str, Any], dataset: str) -> str:
+    """What flags and the default's scores miss, attack by attack, whether there was a goal for it or not."""
+    unflagged, gains, favoured = [], [], []
+    for attack in ATTACKS:
+        found = _runs_of(runs, dataset, attack)
+        missed = sum(not ids <= run["flags"].keys() for run, ids in found)
+        unflagged += [f"`{attack}` ({missed} of {len(found)} runs)"] if missed else []
+        for clients in CLIENTS:
+            summary = summarise(runs, dataset, attack, clients, "coast")
+            if summary and summary["others lose"] >= GAIN:
+                gains.append(f"`{attack}` {summary['others lose']:+.0%} ({clients} clients)")
+            others = others_gain(runs, dataset, attack, clients)
+            favoured += [
+                f"`{attack}` client {client} {gain:+.0%} ({clients} clients)"
+                for client, gain in others.items()
+                if gain >= FAVOURED
+            ]
+    return (
+        f"**Missed.** Not every attacker flagged: {', '.join(unflagged) or 'none'}. Attackers that gain at least"
+        f" {GAIN:.0%} of all shares with CoAst, at the cost of honest clients: {', '.join(gains) or 'none'}. Clients"
+        f" that do not attack, and gain at least {FAVOURED:.0%} because another one does, as an accomplice would:"
+        f" {', '.join(favoured) or 'none'}."
+    )
+
+
+def others_gain(runs: Mapping[str, Any], dataset: str, attack: str, clients: int) -> dict[str, float]:
+    """By client that does not attack, what its share with CoAst gains on the average over the seeds."""
+    attackers = {str(client) for client in attack_named(attack).identities(clients // 2, clients)}
+    gains: dict[str, list[float]] = {}
+    for seed in SEEDS:
+        before, after = (runs.get(f"{dataset}/{name}/{clients}/{seed}") for name in (HONEST, attack))
+        if before is not None and after is not None:
+            old, new = shares(before["scores"]["coast"]), shares(after["scores"]["coast"])
+            for client in old.keys() - attackers:
+                gains.setdefault(client, []).append(new[client] - old[client])
+    return {client: fmean(of) for client, of in sorted(gains.items())}
 
 
 def _runs_of(runs: Mapping[str, Any], dataset: str, attack: str) -> list[tuple[Any, set[str]]]:

@@ -1,24 +1,30 @@
 """How often honest clients are flagged, and how often attackers are.
 
-    python -m benchmarks.flags [--smoke] [--minutes M]
+    python -m benchmarks.flags [--smoke] [--minutes M] [--honest]
 
 Honest: digits, every setting, two models, five and ten clients. Attacked: deep-mlp, the noise and the label-skew
 setting, six and ten clients. The rules were chosen on seeds 100 to 107 and are judged here on seeds 200 to 229, which
-nobody had looked at before. Kept in results/flags.json after each seed; the command goes on from there.
-`benchmarks.attacks` puts it on its page.
+nobody had looked at before. Kept in results/flags.json after each seed; the command goes on from there, and measures
+again what was measured with earlier rules. `benchmarks.attacks` puts it on its page.
 """
 
 import argparse
+import ast
+import hashlib
+import inspect
 import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 import torch
 
 from benchmarks.record import RESULTS, keep
+from fedcoast.analysis import behaviour
+from fedcoast.analysis import flags as flag_rules
 from fedcoast.analysis.flags import KINDS, flags
 from fedcoast.simulation.attacks import attack_named
 from fedcoast.simulation.experiment import Experiment
@@ -37,23 +43,26 @@ ATTACKS = (
 )  # fmt: skip
 ATTACKED_SEEDS = SEEDS[:5]
 SIZES: dict[str, Any] = {"rounds": ROUNDS, "batch": 48, "learning_rate": 0.004}
+RULES = (flag_rules, behaviour)
 SAME = "same upload"  # of an honest client: that it was copied
 
 
-def run(smoke: bool, minutes: float | None = None) -> None:
+def run(smoke: bool, minutes: float | None = None, honest_only: bool = False) -> None:
     torch.set_num_threads(1)
     file = RESULTS / f"{NAME}.json"
     runs: dict[str, Any] = {} if smoke or not file.exists() else json.loads(file.read_text(encoding="utf-8"))["runs"]
     until = None if minutes is None else time.monotonic() + 60 * minutes
     for seed in SEEDS[:1] if smoke else SEEDS:
         for key, experiment in experiments(seed, smoke):
-            if key in runs or (until is not None and time.monotonic() > until):
+            if honest_only and experiment.attack is not None:
+                continue
+            if runs.get(key, {}).get("made") == made() or (until is not None and time.monotonic() > until):
                 continue
             found = flags(Federation(experiment))
             kinds: dict[str, list[str]] = {}
             for flag in found:
                 kinds.setdefault(str(flag.client), []).append(flag.kind)
-            runs[key] = {"clients": experiment.clients, "flags": kinds}
+            runs[key] = {"made": made(), "clients": experiment.clients, "flags": kinds}
         print(f"seed {seed}: {_sentence(runs)}", flush=True)
         if not smoke:
             keep(NAME, COMMAND, {"rounds": ROUNDS, "runs": runs})
@@ -76,6 +85,20 @@ def experiments(seed: int, smoke: bool) -> Iterator[tuple[str, Experiment]]:
                     f"{attack}/{setting}/deep-mlp/{clients}/{seed}",
                     replace(honest, attack=attack, attacker=clients // 2),
                 )
+
+
+def made() -> str:
+    """Changes with the rules: what was measured with others is measured again."""
+    return hashlib.sha256("".join(map(code_of, RULES)).encode()).hexdigest()[:12]
+
+
+def code_of(module: ModuleType) -> str:
+    """What a module computes: its syntax tree without docstrings, so that rewording them measures nothing again."""
+    tree = ast.parse(inspect.getsource(module))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body[0] = ast.Pass()
+    return ast.dump(tree)
 
 
 def judge(runs: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, list[int]]]]:
@@ -133,6 +156,7 @@ def flag_sections() -> list[str]:
         f" {seeds[0]} to {seeds[-1]}, digits, both MLPs, five and ten clients). The rules were chosen on seeds 100"
         " to 107."
     )
+    text += _earlier([found for key, found in runs.items() if key.startswith("honest/")])
     false = f"## False alarms\n\n    {COMMAND}\n\n{text}\n\n{_table(lines)}"
     lines = [["attack", *(f"{setting}: found, honest clients flagged" for setting in ATTACKED_SETTINGS)], ["---"] * 3]
     for attack in ATTACKS:
@@ -141,7 +165,13 @@ def flag_sections() -> list[str]:
             caught, count, wrong = attacked.get(attack, {}).get(setting, (0, 0, 0))
             cells.append(f"{caught} of {count}, {wrong}" if count else "–")
         lines.append([f"`{attack}`", *cells])
-    return [f"{_FOUND}\n\n{_table(lines)}", false]
+    earlier = _earlier([found for key, found in runs.items() if not key.startswith("honest/")])
+    return [f"{_FOUND}{earlier}\n\n{_table(lines)}", false]
+
+
+def _earlier(runs: list[dict[str, Any]]) -> str:
+    old = sum(found.get("made") != made() for found in runs)
+    return f" {old} of {len(runs)} federations were measured with **earlier rules**." if old else ""
 
 
 def _table(lines: list[list[str]]) -> str:
@@ -163,5 +193,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--smoke", action="store_true", help="two small federations; nothing is written")
     parser.add_argument("--minutes", type=float)
+    parser.add_argument("--honest", action="store_true", help="only federations that nobody attacks")
     given = parser.parse_args()
-    run(given.smoke, given.minutes)
+    run(given.smoke, given.minutes, given.honest)

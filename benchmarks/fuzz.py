@@ -1,12 +1,13 @@
 """Every reader of files and messages from strangers, fed with millions of bad ones.
 
-    python -m benchmarks.fuzz [--smoke] [--executions 10_000_000] [--minutes M] [--engine mutation|atheris]
+    python -m benchmarks.fuzz [--smoke] [--executions 10_000_000] [--minutes M] [--engine mutation|atheris] [--chunk N]
 
 Work is done in chunks, each in one process with at most 2 GB of memory and 5 seconds of processor time for one input; a
 process that stands still for five minutes is ended. Files lie in memory. What was done is kept in results/fuzz.json
-after each chunk, and the command goes on from there. `mutation` changes good files by
-rules of its own (`fuzz_mutations`). `atheris` is guided by coverage, and needs the package of that name. A reader may
-refuse with an error of fedcoast; any other error, a death of the process or a hang is a finding, kept with its input.
+after each chunk, and the command goes on from there; small chunks reach all readers soon. `mutation` changes good
+files by rules of its own (`fuzz_mutations`). `atheris` is guided by coverage, and needs the package of that name. A
+reader may refuse with an error of fedcoast; any other error, a death of the process or a hang is a finding, kept with
+its input.
 """
 
 import argparse
@@ -34,7 +35,13 @@ MOST_FINDINGS = 20  # of one reader that are kept with their input
 LONGEST_WAIT = 300.0  # seconds by the clock without another input, after which whatever is going on is ended
 
 
-def run(smoke: bool, executions: int = EXECUTIONS, minutes: float | None = None, engine: str = "mutation") -> None:
+def run(
+    smoke: bool,
+    executions: int = EXECUTIONS,
+    minutes: float | None = None,
+    engine: str = "mutation",
+    chunk: int = CHUNK,
+) -> None:
     """All readers in turn, the one that is furthest behind first."""
     file = RESULTS / f"{NAME}.json"
     done: dict[str, Any] = {} if smoke or not file.exists() else json.loads(file.read_text(encoding="utf-8"))["readers"]
@@ -45,7 +52,7 @@ def run(smoke: bool, executions: int = EXECUTIONS, minutes: float | None = None,
             print(line(name, done[name]), flush=True)
     while not smoke and total(done, "executions") < executions and (until is None or time.monotonic() < until):
         name = min(names(), key=lambda one: done.get(one, {}).get("executions", 0) / share(one))
-        count = max(500, min(int(CHUNK * share(name)), executions - total(done, "executions")))
+        count = max(min(500, chunk), min(int(chunk * share(name)), executions - total(done, "executions")))
         fuzz(name, done, count, engine)
         print(line(name, done[name]), flush=True)
         keep(NAME, COMMAND, {"totals": totals(done), "limits": LIMITS, "readers": done})
@@ -157,7 +164,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--smoke", action="store_true", help="a few inputs for each reader; nothing is written")
     parser.add_argument("--executions", type=int, default=EXECUTIONS)
-    parser.add_argument("--minutes", type=float)
+    parser.add_argument("--minutes", type=float, help="begin no chunk after so many")
+    parser.add_argument("--chunk", type=int, default=CHUNK, help="inputs of one process")
     parser.add_argument("--engine", choices=("mutation", "atheris"), default="mutation")
     given = parser.parse_args()
-    run(given.smoke, given.executions, given.minutes, given.engine)
+    run(given.smoke, given.executions, given.minutes, given.engine, given.chunk)

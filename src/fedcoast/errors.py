@@ -1,7 +1,7 @@
 """The errors of fedcoast. Every message says what was expected, what came and what to do."""
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -28,6 +28,16 @@ def shortened(text: str, most: int = MOST_SHOWN) -> str:
     return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
 
 
+def blame(reasons: Mapping[Client, str]) -> str:
+    """The end of a message about a broken model: who may have broken it, and with what.
+
+    >>> blame({"oslo": "layer 'w' must be finite"}), blame({})
+    ("; bad uploads: client 'oslo': layer 'w' must be finite", '')
+    """
+    named = "; ".join(f"client {client!r}: {shortened(reason)}" for client, reason in reasons.items())
+    return f"; bad uploads: {named}" if named else ""
+
+
 class FedcoastError(ValueError):
     """Base of all errors that fedcoast raises. Its text is safe to print, even with hostile names or paths."""
 
@@ -41,6 +51,10 @@ class BadSetting(FedcoastError):
 
 class BadRound(FedcoastError):
     """A round as a whole cannot be used: its number, its global models or its set of clients."""
+
+
+class SpoiltRound(BadRound):
+    """A global model of the round holds NaN or infinity, so that no upload can be compared with it."""
 
 
 class BadUpload(FedcoastError):

@@ -9,6 +9,7 @@ from command_line import fedcoast
 from fedcoast import CoAst, Recorder, Round, replay
 from fedcoast.audit import verify
 from fedcoast.reports.assess_rounds import assess_rounds
+from fedcoast.reports.following import RunFollower
 from fedcoast.reports.forms import to_json, write
 from fedcoast.reports.markdown import markdown
 from fedcoast.reports.page import page
@@ -61,6 +62,20 @@ def test_a_report_on_honest_clients_has_no_word_of_flags():
     report = assess_rounds(rounds(idle=False))
     assert report.flags == ()
     assert 'id="flags' not in page(report)
+
+
+def test_whoever_pays_is_told_of_flags_and_the_amounts_stay(run):
+    plain, told = (fedcoast("rewards", run, "--force", "--json", *option) for option in (["--no-flags"], []))
+    assert "Flagged" not in plain.stderr
+    assert f"Flagged: {RIDER}, idle. The upload equals the model it was sent in 7 of 7 rounds." in told.stderr
+    assert told.stdout == plain.stdout != ""
+    assert told.code == plain.code == 0
+
+
+def test_the_live_page_says_who_is_flagged(run):
+    follower = RunFollower(run)
+    follower.catch_up()
+    assert "equals the model it was sent in 7 of 7 rounds" in page(follower.report())
 
 
 def test_a_flag_in_an_answer_or_report_is_checked_by_verify(run, tmp_path):

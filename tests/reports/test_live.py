@@ -52,9 +52,9 @@ def served(folder, token=None):
             assert not thread.is_alive()
 
 
-def get(port, path="/", **headers):
+def get(port, path="/", method="GET", **headers):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-    connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
     answer = connection.getresponse()
     body = b"" if path.startswith("/events") and answer.status == 200 else answer.read()
     connection.close()
@@ -85,6 +85,14 @@ def test_the_page_its_state_and_its_library_are_served_and_sealed(tmp_path):
         assert answer.headers["Cache-Control"] == "no-store"
         assert get(port, "/plotly.js")[1].startswith("/**")
         assert get(port, "/nonsense")[0].status == 404
+
+
+def test_nothing_can_be_posted_and_no_path_leads_out_of_the_page(tmp_path):
+    with Recorder(tmp_path / "run"), served(tmp_path / "run") as port:
+        for method in ("POST", "PUT", "DELETE", "PATCH"):
+            assert get(port, "/", method=method)[0].status == 405
+        for path in ("/../run/run.json", "/%2e%2e/run/run.json", "/..%2frun%2frun.json", "/run.json"):
+            assert get(port, path)[0].status == 404
 
 
 def test_news_reach_every_viewer_from_one_assessor(tmp_path):

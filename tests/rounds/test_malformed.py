@@ -253,6 +253,23 @@ def test_a_model_that_changes_its_layers_between_rounds_is_refused(change, recor
     refused_by_the_recorder(recorder, lambda: other_layers(CHANGES[change]), BadRound)
 
 
+def test_after_a_model_grew_the_remedy_of_the_refusal_keeps_the_earlier_credits():
+    assessor = coast()
+    show(assessor, ROUNDS[:PLACE])
+    assessor.observe(GOOD)
+    before = assessor.assessment().credits
+    assert before
+    grown = replace(other_layers(CHANGES["a layer more"]), number=GOOD.number + 1)
+    with pytest.raises(BadRound, match=r"keep the credits and go on with new_segment\(\)"):
+        assessor.observe(grown)
+    assessor.new_segment()
+    assessor.observe(grown)
+    assessor.observe(replace(grown, number=GOOD.number + 2))
+    credits = assessor.assessment().credits
+    assert {number: credits[number] for number in before} == before
+    assert grown.number in credits
+
+
 def test_a_layer_that_becomes_a_buffer_is_refused():
     assert "and is now float32 (5,) (buffer)" in refused_and_forgotten(changed(buffers=[BIAS]), BadRound)
 

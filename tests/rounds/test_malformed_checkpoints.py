@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 import pickle
 import shutil
 import zipfile
@@ -200,8 +201,8 @@ def test_a_safetensors_file_that_is_none_costs_only_its_client(checkpoints, case
 def test_global_models_that_are_none_are_refused_by_our_own_error(checkpoints, ending, cases):
     folder = checkpoints(ending)
     file = folder / "round-2" / f"start.{ending}"
-    for content in cases.values():
-        file.write_bytes(content)
+    for case in cases.keys() - {"NaN"}:  # such a round is left out: test_spoilt_rounds.py
+        file.write_bytes(cases[case])
         with pytest.raises(FedcoastError):
             show(coast(), replay(folder))
 
@@ -268,8 +269,6 @@ WEIGHTS = {
     "a number": b"3",
     "a client missing": b'{"ann": 1, "bob": 1}',
     "a stranger": b'{"ann": 1, "bob": 1, "cid": 1, "dora": 1}',
-    "negative": b'{"ann": 1, "bob": -1, "cid": 1}',
-    "NaN": b'{"ann": 1, "bob": NaN, "cid": 1}',
     "words": b'{"ann": 1, "bob": "one", "cid": 1}',
     "null": b'{"ann": 1, "bob": null, "cid": 1}',
     "not text": b"\xff\xfe",
@@ -281,6 +280,16 @@ def test_bad_weights_are_refused_by_our_own_error(checkpoints, case):
     folder = checkpoints("npz")
     (folder / "round-2" / "weights.json").write_bytes(WEIGHTS[case])
     fails_at_the_second_round(folder)
+
+
+@pytest.mark.parametrize("weight", ["-1", "NaN", "Infinity"])
+def test_a_weight_that_no_client_can_have_is_named_and_costs_the_round_its_weights_alone(checkpoints, caplog, weight):
+    caplog.set_level(logging.WARNING, logger="fedcoast")
+    folder = checkpoints("npz")
+    (folder / "round-2" / "weights.json").write_text(f'{{"ann": 1, "bob": {weight}, "cid": 1}}')
+    assert [fl_round.weights for fl_round in replay(folder)] == [None, None, None]
+    assert "round-2: the weight of client 'bob' must be a number ≥ 0; got" in caplog.text
+    assert show(coast(), replay(folder)) == show(coast(), ROUNDS)
 
 
 def test_weights_of_null_are_no_weights(checkpoints):

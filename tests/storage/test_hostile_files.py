@@ -334,6 +334,33 @@ def test_an_overlong_name_is_refused():
         Round(1, ROUNDS[0].start, {"x" * 100_000: ROUNDS[0].end}, ROUNDS[0].end)
 
 
+@pytest.mark.parametrize("rounds_scored", [0.1, 0, 4])
+def test_an_answer_with_a_score_near_the_end_of_floats_is_refused_in_one_line(tmp_path, rounds_scored):
+    answer = json.loads(show(CoAst(), ROUNDS).to_json())
+    answer["scores"][0], answer["seen"][0] = 1e308, rounds_scored
+    (tmp_path / "answer.json").write_text(json.dumps(answer))
+    for command in (["report", tmp_path / "answer.json", "-o", tmp_path / "report.html"],
+                    ["rewards", tmp_path / "answer.json", "--force"]):  # fmt: skip
+        done = fedcoast(*command)
+        assert done.code == 3
+        assert "numbers up to 1e+100 can be counted with" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("kind", ["str", "int"])
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_an_answer_with_an_overlong_name_is_refused_in_a_short_sentence(tmp_path, form, kind):
+    answer = show(CoAst(), ROUNDS)
+    text = answer.to_json() if form == "json" else answer.to_csv()
+    if kind == "int":
+        text = text.replace('"type": "str"', '"type": "int"', 1).replace("ann,str", "ann,int")
+    (tmp_path / f"answer.{form}").write_text(text.replace("ann", "1" * 100_000))
+    done = fedcoast("report", tmp_path / f"answer.{form}", "-o", tmp_path / "report.html")
+    assert done.code == 3
+    assert "at most 256 characters long" in done.stderr
+    assert len(done.stderr) < 1000
+
+
 def test_look_alikes_are_told_to_whoever_assesses(tmp_path):
     fed = federation(rounds=6, clients=("berlin", "berlіn", "oslo"))
     with Recorder(tmp_path / "run") as recorder:

@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from fedcoast.analysis.running_verdicts import RunningVerdicts
-from fedcoast.errors import BadSetting, Client, FedcoastError, printable, shortened
+from fedcoast.errors import BadSetting, Client, FedcoastError, blame, printable
 from fedcoast.integrations.named_log import NamedLog
 from fedcoast.integrations.round_capture import (
     RoundCapture,
@@ -126,7 +126,7 @@ class ObserverHub:
         problem = error if isinstance(error, str) else f"the aggregation failed ({type(error).__name__}: {error})"
         schema = self._schema or self.safely("the model was not read", lambda: schema_of(capture.start, self._buffers))
         reasons = {} if schema is None else self.safely("uploads were not read", lambda: bad_uploads(capture, schema))
-        self.mark_unobserved(number, f"{problem}{_blame(reasons or {})}")
+        self.mark_unobserved(number, f"{problem}{blame(reasons or {})}")
 
     def safely(self, problem: str, action: Callable[[], T]) -> T | None:
         """The result, or None after logging what went wrong."""
@@ -188,7 +188,7 @@ class ObserverHub:
                 schema.read(conform(model, schema))
             except FedcoastError as error:
                 reasons = {} if which == "before" else bad_uploads(capture, schema) or huge_uploads(capture, schema)
-                raise FedcoastError(f"global model {which} the round: {error}{_blame(reasons)}") from error
+                raise FedcoastError(f"global model {which} the round: {error}{blame(reasons)}") from error
 
     def _check_resumed(self, number: int, fl_round: Round) -> None:
         """Warn once if a recording is continued by another training, which would mix two histories in one score."""
@@ -244,13 +244,6 @@ def _conformed(capture: RoundCapture, schema: ModelSchema) -> dict[str, object]:
         return conform(capture.start, schema)
     except FedcoastError:  # a layer of floats became integers: another layout
         return dict(capture.start)
-
-
-def _blame(reasons: dict[Client, str]) -> str:
-    if not reasons:
-        return ""
-    named = (f"client {client!r}: {shortened(reason)}" for client, reason in reasons.items())
-    return "; bad uploads: " + "; ".join(named)
 
 
 def _labelled(observers: Sequence[Observer]) -> dict[str, Observer]:

@@ -131,7 +131,7 @@ def from_csv(text: str) -> Assessment:
         reasons: dict[int, dict[Client, str]] = {}
         returned: dict[int, tuple[Client, ...]] = {}
         for row in rows[1:]:
-            client: Client = int(row[0].removeprefix("'")) if row[1] == "int" else row[0].removeprefix("'")
+            client = client_from_json({"name": row[0].removeprefix("'"), "type": row[1]})
             scores[client], scored[client] = _number(row[3]), int(row[5])
             for head, cell in zip(heads, row[len(_COLUMNS) :], strict=True):
                 if cell.startswith(_UNCHANGED):

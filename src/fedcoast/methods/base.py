@@ -62,7 +62,10 @@ class Assessor(ABC):
         schema = fl_round.schema()
         if self._schema is not None:
             if change := self._schema.differs(schema):
-                raise BadRound(f"round {fl_round.number}: the model changed its layers: {change}; start a new assessor")
+                raise BadRound(
+                    f"round {fl_round.number}: the model changed its layers: {change}; start a new assessor, or keep"
+                    " the credits and go on with new_segment()"
+                )
             schema = self._schema  # in the order of the first round
         view = RoundView(fl_round, schema, self.bad_uploads, compare_with_start=True)
         credits, state = self._step(view, self._state)

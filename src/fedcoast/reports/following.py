@@ -6,14 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fedcoast.analysis.behaviour import Behaviour
 from fedcoast.analysis.disagreement import Disagreement
+from fedcoast.analysis.flags import flags_of
 from fedcoast.analysis.health import Health
-from fedcoast.errors import BadFile, Client, FedcoastError
+from fedcoast.errors import BadFile, Client, FedcoastError, SpoiltRound
 from fedcoast.methods import Assessor, CoAst
 from fedcoast.reports.assess_rounds import accuracy_in, build_report
 from fedcoast.reports.report_data import ReportData, title_of
 from fedcoast.rounds.round import Round
 from fedcoast.rounds.unmoved import Shares, unmoved_in
+from fedcoast.storage.checkpoints import warn_left_out
 from fedcoast.storage.replay import replay
 from fedcoast.storage.run_folder import ROUNDS, RUN_META, ground_truth, is_run, read_about
 
@@ -42,7 +45,8 @@ class RunFollower:
         self.behind = False
         self._shares: dict[int, Shares | None] = {}
         self._accuracy: dict[int, float] = {}
-        self._disagreement = Disagreement()
+        self._disagreement, self._behaviour = Disagreement(), Behaviour()
+        self._left_out: set[str] = set()
         self._run = self._last = _stamp(self.folder / RUN_META)
 
     def catch_up(self, patience: float = math.inf) -> bool:
@@ -67,11 +71,12 @@ class RunFollower:
             about = read_about(self.folder)
             self.about, self.truth = about, ground_truth(about)
         last: Round | None = None
-        for fl_round in replay(self.folder, after=self.assessor.last_round):
+        for fl_round in replay(self.folder, self.assessor.last_round, self._leave_out):
             if self._replaced():  # this may be a round of another run
                 raise BadFile(f"{self.folder} was replaced by another run")
             self.assessor.observe(fl_round)
             self._disagreement.observe(fl_round)
+            self._behaviour.observe(fl_round)
             self._last = _stamp(self._place(fl_round.number))
             self._shares[fl_round.number], last = fl_round.unmoved, fl_round
             if (value := accuracy_in(fl_round)) is not None:
@@ -81,6 +86,12 @@ class RunFollower:
                 break
         if last is not None:  # of an older recording, the last round's uploads alone are read once more
             self._shares[last.number] = unmoved_in(last)
+
+    def _leave_out(self, error: SpoiltRound) -> None:
+        """A last round that is spoilt is met at every look, and told once."""
+        if str(error) not in self._left_out:
+            self._left_out.add(str(error))
+            warn_left_out(error)
 
     def _replaced(self) -> bool:
         """Whether what lies in the folder now is not what was read; a folder that is gone may only be moving."""
@@ -106,6 +117,7 @@ class RunFollower:
             health=Health(dict(self._shares)),
             accuracy=dict(self._accuracy),
             update_agreement=self._disagreement.summary(),
+            flags=tuple(flags_of(self._behaviour)),
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from fedcoast.errors import BadFile, BadRound, Client
+from fedcoast.errors import BadFile, BadRound, Client, shortened
 
 LONGEST_NAME = 256  # characters
 _INVISIBLE = ("Cc", "Cf", "Zl", "Zp")  # Unicode's control and format characters, line and paragraph separators
@@ -79,8 +79,9 @@ def client_to_json(client: Client) -> dict[str, str]:
 
 def client_from_json(data: Mapping[str, str]) -> Client:
     name, kind = data["name"], data["type"]
-    if isinstance(name, str) and kind == "str":
+    if isinstance(name, str) and kind == "str" and len(name) <= LONGEST_NAME:
         return name
-    if isinstance(name, str) and kind == "int" and re.fullmatch(r"-?[0-9]{1,4000}", name):
+    if isinstance(name, str) and kind == "int" and re.fullmatch(rf"-?[0-9]{{1,{LONGEST_NAME}}}", name):
         return int(name)
-    raise BadFile(f"a client is a name of type str or int; got {data!r}")
+    got = shortened(repr(data), 100)
+    raise BadFile(f"a client is a name of type str or int, at most {LONGEST_NAME} characters long; got {got}")

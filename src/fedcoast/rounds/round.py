@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fedcoast.errors import BadRound, BadSetting, Client, FedcoastError, shortened
+from fedcoast.errors import BadRound, BadSetting, Client, FedcoastError, SpoiltRound, shortened
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import as_client, in_order
-from fedcoast.rounds.schema import NORMALISATION_STATISTICS, Model, ModelSchema, schema_of
+from fedcoast.rounds.schema import NORMALISATION_STATISTICS, Model, ModelSchema, NotFinite, schema_of
 
 Policy = Literal["raise", "quarantine"]
 
@@ -98,6 +98,8 @@ class Round:
     def _as_bad_round(self, which: str) -> Iterator[None]:
         try:
             yield
+        except NotFinite as error:
+            raise SpoiltRound(f"round {self.number}, global model {which}: {error}") from error
         except FedcoastError as error:
             raise BadRound(f"round {self.number}, global model {which}: {error}") from error
         except Exception as error:  # a model may load lazily too, and fail in any way

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Collection, Iterator
 from functools import cached_property
 
-from fedcoast.errors import BadUpload, Client, FedcoastError
+from fedcoast.errors import BadUpload, Client, FedcoastError, SpoiltRound, blame
 from fedcoast.rounds.arrays import Array
 from fedcoast.rounds.clients import as_client
 from fedcoast.rounds.round import Policy, Round
@@ -57,8 +57,21 @@ class RoundView:
 
     @cached_property
     def end(self) -> dict[str, Array]:
-        """The global model after the round."""
-        return self.fl_round.read_end(self.schema)
+        """The global model after the round. If it is not finite, the error names those that may have spoilt it."""
+        try:
+            return self.fl_round.read_end(self.schema)
+        except SpoiltRound as error:
+            raise SpoiltRound(f"{error}{blame(self._bad_uploads())}") from error
+
+    def _bad_uploads(self) -> dict[Client, str]:
+        reasons: dict[Client, str] = {}
+        for client in self.clients:
+            if client not in self.fl_round.quarantined:
+                try:
+                    self._read(client)
+                except BadUpload as error:
+                    reasons[client] = error.reason
+        return reasons
 
     def uploads(self) -> Uploads:
         """The uploads that can be used, one client at a time, in an order that does not depend on their arrival.

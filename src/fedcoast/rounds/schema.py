@@ -21,6 +21,10 @@ class MismatchedModel(FedcoastError):
     """A model does not have the expected layout; the text names the layer and the difference."""
 
 
+class NotFinite(MismatchedModel):
+    """A model holds NaN or infinity; the text names the layer and the place."""
+
+
 @dataclass(frozen=True)
 class LayerSpec:
     """One named array of a model. `trainable` is false for buffers, integers and booleans."""
@@ -179,7 +183,7 @@ def _read_entry(entry: LayerSpec, value: object, before: Model | None) -> Array:
             bad = bad & np.isfinite(_read(entry.name, before[entry.name])[0])
         if bad.any():
             where = int(np.argmax(bad.ravel()))
-            raise MismatchedModel(
+            raise NotFinite(
                 f"layer {entry.name!r} must be finite; got {array.ravel()[where]} at flat index {where}"
                 f" ({int(bad.sum())} of {array.size} entries)"
             )

@@ -14,33 +14,70 @@ Models are `.safetensors`, `.npz` or `.pt`/`.pth`. Nothing is ever unpickled: `.
 `.pt` with PyTorch's `weights_only=True`.
 """
 
+import logging
+import math
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-from fedcoast.errors import BadFile
+from fedcoast.errors import BadFile, BadRound, SpoiltRound, printable, shortened
 from fedcoast.rounds.clients import tidy_name
 from fedcoast.rounds.round import LazyModels, Round
+from fedcoast.rounds.round_view import RoundView
 from fedcoast.rounds.schema import Model
 from fedcoast.storage.files import read_json
 from fedcoast.storage.model_files import load_model
+
+OnLeftOut = Callable[[SpoiltRound], None]
+
+_log = logging.getLogger(__name__)
+
+
+def warn_left_out(error: SpoiltRound) -> None:
+    _log.warning("left out: %s", error)
 
 
 def is_checkpoints(folder: Path) -> bool:
     return folder.is_dir() and bool(_round_dirs(folder))
 
 
-def checkpoints(folder: Path, after: int | None = None) -> Iterator[Round]:
-    """The rounds of a folder laid out as above, in the order of their numbers."""
+def checkpoints(folder: Path, after: int | None = None, on_left_out: OnLeftOut = warn_left_out) -> Iterator[Round]:
+    """The rounds of a folder laid out as above, in the order of their numbers.
+
+    A round whose global model holds NaN or infinity is left out, and `on_left_out` is told who may have spoilt it. If
+    nothing else is there, the first of them is an error.
+    """
     round_dirs = _round_dirs(folder)
     numbers = sorted(round_dirs)
+    first: SpoiltRound | None = None
+    any_whole = after is not None
     for place, number in enumerate(numbers):
         if after is not None and number <= after:
             continue
         here = round_dirs[number]
         before = round_dirs[numbers[place - 1]] if place > 0 else None
         following = round_dirs[numbers[place + 1]] if place + 1 < len(numbers) else None
-        yield _round(number, here, before, following)
+        fl_round = _round(number, here, before, following)
+        if spoilt := _spoilt(fl_round):
+            first = first or spoilt
+            on_left_out(spoilt)
+        else:
+            any_whole = True
+            yield fl_round
+    if first is not None and not any_whole:
+        raise first
+
+
+def _spoilt(fl_round: Round) -> SpoiltRound | None:
+    try:
+        view = RoundView(fl_round, fl_round.schema(), "quarantine")
+        _ = view.start, view.end
+    except SpoiltRound as error:
+        return error
+    except BadRound:  # whatever else is wrong is for the observer to say
+        return None
+    return None
 
 
 def checkpoint_numbers(folder: Path) -> list[int]:
@@ -54,16 +91,26 @@ def _round(number: int, here: Path, before: Path | None, following: Path | None)
         raise BadFile(f"{here} has no start model, and no round before it has an end; name it start.pt (.npz, …)")
     if end is None:
         raise BadFile(f"{here} has no end model, and no round after it has a start; name it end.pt (.npz, …)")
-    weights = read_json(here / "weights.json") if (here / "weights.json").exists() else None
-    if isinstance(weights, dict):
-        weights = {tidy_name(client): weight for client, weight in weights.items()}
     return Round(
         number=number,
         start=load_model(start),
         local=LazyModels({name: _loader(file) for name, file in _client_files(here).items()}),
         end=load_model(end),
-        weights=weights,
+        weights=_weights(here),
     )
+
+
+def _weights(here: Path) -> Any:
+    """The weights of a round; none if a client claims NaN, infinity or less than zero, which no score needs to know."""
+    weights = read_json(here / "weights.json") if (here / "weights.json").exists() else None
+    if not isinstance(weights, dict):
+        return weights
+    for client, weight in weights.items():
+        if isinstance(weight, int | float) and not 0 <= weight < math.inf:
+            of, got = shortened(repr(client), 100), shortened(repr(weight), 40)
+            _log.warning("%s: the weight of client %s must be a number ≥ 0; got %s", printable(here.name), of, got)
+            return None
+    return {tidy_name(client): weight for client, weight in weights.items()}
 
 
 def _round_dirs(folder: Path) -> dict[int, Path]:

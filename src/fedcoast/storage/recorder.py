@@ -152,12 +152,12 @@ class Recorder:
             }
             write_file(file, {name: (array, names[name]) for name, array in model.items()})
 
-        start, end = fl_round.read_start(schema), fl_round.read_end(schema)
+        view = RoundView(fl_round, schema, self._policy)
+        start, end = view.start, view.end
         carried_on = self._end is not None and _digest(start) == self._end
         if not carried_on:
             write("start.safetensors", start)
         write("end.safetensors", end)
-        view = RoundView(fl_round, schema, self._policy)
         clients = list[dict[str, Any]]()
         unmoved = UnmovedEntries(schema, start) if fl_round.ballot_keep is None else None
         for client, model in view.uploads():

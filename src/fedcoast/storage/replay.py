@@ -5,21 +5,22 @@ from pathlib import Path
 
 from fedcoast.errors import BadFile
 from fedcoast.rounds.round import Round
-from fedcoast.storage.checkpoints import checkpoint_numbers, checkpoints, is_checkpoints
+from fedcoast.storage.checkpoints import OnLeftOut, checkpoint_numbers, checkpoints, is_checkpoints, warn_left_out
 from fedcoast.storage.run_folder import is_run, recorded, recorded_numbers
 
 
-def replay(folder: str | Path, after: int | None = None) -> Iterator[Round]:
+def replay(folder: str | Path, after: int | None = None, on_left_out: OnLeftOut = warn_left_out) -> Iterator[Round]:
     """Read a folder's rounds in order; with `after`, only those with a higher number.
 
     Reads what `Recorder` wrote, also while it grows, and plain checkpoint folders (docs/run-folder.md). Uploads are
-    loaded one client at a time, when an observer asks for them.
+    loaded one client at a time, when an observer asks for them. A checkpoint whose global model holds NaN or infinity
+    is left out; `on_left_out` is told which, and whose upload may have done it.
     """
     folder = Path(folder)
     if is_run(folder):
         return recorded(folder, after)
     if is_checkpoints(folder):
-        return checkpoints(folder, after)
+        return checkpoints(folder, after, on_left_out)
     raise _nothing_in(folder)
 
 

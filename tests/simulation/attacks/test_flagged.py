@@ -1,11 +1,13 @@
 """Each attack of the first trials, on a real federation of digits: whoever attacks is flagged, and nobody honest is."""
 
 from dataclasses import replace
+from statistics import median
 
 import pytest
 
 pytest.importorskip("torch")
 
+from fedcoast import CoAst
 from fedcoast.analysis.flags import flags
 from fedcoast.simulation.attacks import ATTACKS
 from fedcoast.simulation.federation import Federation
@@ -19,6 +21,8 @@ TRIED = {
     "echo": "replay",
     "mean-of-steps": "replay",
     "extrapolation": "replay",
+    "reverse": "opposed",
+    "sign-flip": "opposed",
     "scale-5": "scale",
     "scale-100": "scale",
     "copy": "same upload",
@@ -48,6 +52,17 @@ def test_every_attack_of_the_trials_is_flagged_for_what_it_is(attack):
     assert all(TRIED[attack] in kinds.get(client, ()) for client in attackers), found
     honest = {client for client, of in kinds.items() if client not in attackers and of != {"same upload"}}
     assert honest == set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attack", ["zero", "noise", "matched-noise", "echo", "steering", "reverse", "middle"])
+def test_a_rider_scores_no_more_than_the_median_honest_client(attack):
+    """Without regard to flags. A copy, sybils and colluders do score more, as docs/attacks.md shows."""
+    assessor = CoAst()
+    for fl_round in federation(attack):
+        assessor.observe(fl_round)
+    scores = assessor.assessment().scores
+    assert scores[ATTACKER] <= median(score for client, score in scores.items() if client != ATTACKER)
 
 
 @pytest.mark.slow

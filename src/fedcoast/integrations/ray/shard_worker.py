@@ -106,4 +106,7 @@ def _rounds(run: Path, numbers: tuple[int, ...]) -> Iterator[Round]:
             yield fl_round
         if not missing:
             return
-    raise BadFile(f"{run} has lost round {min(missing)} while it was read")
+    raise BadFile(
+        f"{run} has lost round {min(missing)} while it was read, or its global model is not finite; in the second case"
+        " assess without Ray, which leaves such a round out"
+    )
