@@ -38,12 +38,12 @@ def run(simulator, app, nodes, config):
     if OWN_PROGRAM:
         return simulator.run(
             "flower-simulation", "--app", str(app), "--num-supernodes", str(nodes),
-            "--backend-config", '{"client_resources": {"num_cpus": 1}}', "--run-config", config, timeout=180,
+            "--backend-config", '{"client_resources": {"num_cpus": 1}}', "--run-config", config, timeout=300,
         )  # fmt: skip
     return simulator.run(
         "flwr", "run", str(app), "loop", "--stream",
         "--federation-config", f"num-supernodes={nodes} client-resources-num-cpus=1",
-        "--run-config", config, timeout=180,
+        "--run-config", config, timeout=300,
     )  # fmt: skip
 
 
