@@ -6,6 +6,7 @@ of four methods, two saved states and a report. One client is absent in round 3,
 
 import json
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,9 @@ def test_old_states_go_on(old):
         assessor = METHODS[name].make(**options)
         assessor.restore(old / f"{name}.state")
         assert assessor.last_round == 8
-        assert assessor.assessment() == answer(old, name)
+        found, recorded = assessor.assessment(), answer(old, name)
+        assert found.scores == pytest.approx(recorded.scores, rel=1e-12)  # Python 3.12 adds floats more exactly
+        assert replace(found, scores=recorded.scores) == recorded
 
 
 def test_an_old_recording_with_credits_goes_on(old):
