@@ -28,7 +28,7 @@ from fedcoast.reports.forms import write
 from fedcoast.rounds.clients import client_from_json, look_alikes, tidy_name
 from fedcoast.rounds.round_view import RoundView
 from fedcoast.simulation.datasets.cifar import decode_cifar10
-from fedcoast.simulation.datasets.decoded import recall
+from fedcoast.simulation.datasets.decoded import read_cached
 from fedcoast.simulation.datasets.fashion import read_idx
 from fedcoast.simulation.datasets.pickles import read_pickle
 from fedcoast.simulation.datasets.source_files import File, read_archive
@@ -318,7 +318,7 @@ def _decoded(scratch: Path) -> Target:
     content: dict[str, Any] = {"stamp": "s", "name": "x", "title": "X", "classes": ["a", "b"]}
     content |= {"train_images": images, "train_labels": labels, "test_images": images, "test_labels": labels}
     np.savez(file, allow_pickle=False, **content)
-    return Target(_in_file(scratch / "x.decoded.npz", lambda path: recall(path, "s")), [file.getvalue()])
+    return Target(_in_file(scratch / "x.decoded.npz", lambda path: read_cached(path, "s")), [file.getvalue()])
 
 
 def _flower_layer(scratch: Path) -> Target:

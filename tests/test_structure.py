@@ -1,6 +1,7 @@
 """The shape of the code: modules, functions and constructors stay small, and rooms do not reach into each other."""
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -146,5 +147,37 @@ def test_every_module_that_a_docstring_names_exists():
         for path in sorted(root.rglob("*.py"))
         for name in re.findall(r"`(?:fedcoast\.)?([a-z_]+)\.[a-z_][\w.]*`", path.read_text(encoding="utf-8"))
         if name not in known
+    ]
+    assert lost == []
+
+
+@functools.cache
+def names_in(module):
+    """What a module defines or imports at its top, read without importing it; None if there is no such module."""
+    base = ROOT / "src" / module.replace(".", "/")
+    file = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
+    if not file.exists():
+        return None
+    names = {path.stem for path in base.iterdir()} if base.is_dir() else set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.ImportFrom | ast.Import):
+            names |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+    return names
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "examples", "docs", "tests"])
+def test_what_scripts_import_from_the_package_exists(folder):
+    """No type checker looks at these, and some run only for hours, so a renamed function would be noticed late."""
+    lost = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.module}.{alias.name}"
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "fedcoast"
+        for alias in node.names
+        if alias.name not in (names_in(node.module) or ())
     ]
     assert lost == []
