@@ -106,7 +106,19 @@ def listed(summaries: Sequence[ClientSummary], most: int = _MOST_NAMED) -> Passa
 
 
 def findings(report: ReportData) -> list[Passage]:
-    """The answer in a few sentences. It claims only what the ranges support."""
+    """The answer in a few sentences, with the warnings and the rounds that wait."""
+    sentences = verdict_sentences(report)
+    if not report.rounds:
+        return sentences
+    sentences += [(text,) for text in report.blind_spots]
+    if report.pending:
+        has = "has" if len(report.pending) == 1 else "have"
+        sentences.append((f"{rounds(report.pending).capitalize()} {has} no score: a score needs later rounds.",))
+    return sentences
+
+
+def verdict_sentences(report: ReportData) -> list[Passage]:
+    """Who helps, who does not, and who is first. It claims only what the ranges support."""
     if not report.rounds:
         return [(report.too_early,)] if report.too_early else [("No round has been scored yet.",)]
     sentences: list[Passage] = [(report.too_early,)] if report.too_early else _claims(report)
@@ -122,10 +134,6 @@ def findings(report: ReportData) -> list[Passage]:
         sentences.append((f"{several(len(idle), 'client')} {returned}", *listed(idle, 6), "."))
     if open_ and not report.too_early:
         sentences.append(("The rounds do not show whether ", *listed(open_, 4), f" {_verb(open_, 'helps', 'help')}."))
-    sentences += [(text,) for text in report.blind_spots]
-    if report.pending:
-        has = "has" if len(report.pending) == 1 else "have"
-        sentences.append((f"{rounds(report.pending).capitalize()} {has} no score: a score needs later rounds.",))
     return sentences
 
 

@@ -13,7 +13,7 @@ from fedcoast.methods.text import printable
 from fedcoast.reports import health
 from fedcoast.reports.following import RunFollower
 from fedcoast.reports.overview import ends, windows
-from fedcoast.reports.phrasing import VERDICTS, Passage, findings, isolated, number, percent
+from fedcoast.reports.phrasing import VERDICTS, Passage, isolated, number, percent, verdict_sentences
 from fedcoast.reports.report_data import ClientSummary, ReportData
 
 _STYLES = {"helps": "blue", "hurts": "dark_orange3", "idle": "magenta", "cannot tell": "dim", None: ""}
@@ -49,9 +49,11 @@ def screen(follower: RunFollower, width: int = 110, height: int = 40) -> Rendera
     report, last = follower.report(), follower.assessor.last_round
     position = "waiting for the first round" if last is None else f"round {last}"
     head = Text.assemble((report.title, "bold"), f"  {position}", (" …" if follower.behind else ""))
-    answer = [passage for passage in findings(report) if passage[0] not in report.blind_spots]
     warnings = [text for text in (*report.blind_spots, health.warning(report)) if text]
-    texts = [Text(" ").join(map(_passage, answer)), *(Text(text, "dark_orange3") for text in warnings)]
+    texts = [
+        Text(" ").join(map(_passage, verdict_sentences(report))),
+        *(Text(text, "dark_orange3") for text in warnings),
+    ]
     parts: list[RenderableType] = [head, *texts]
     if report.rounds:
         lines = sum(1 + len(text) // width for text in texts)
