@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all test-flower lint types docs release bench reproduce reproduce-smoke clean lock
+.PHONY: help install demo test test-all test-flower test-python lint types docs release bench reproduce reproduce-smoke clean lock
 
 help:  ## show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -29,6 +29,9 @@ test-all: install  ## the tests, slow ones included
 
 test-flower: install  ## the Flower tests and the quickstart with the oldest and the newest Flower
 	.ci/flower-versions
+
+test-python: install  ## what needs no PyTorch and no framework, with Python 3.12 and 3.13 where they are installed
+	.ci/python-versions
 
 lint: install  ## ruff, and the import contracts
 	$(BIN)/ruff check .
