@@ -47,8 +47,8 @@ def holdout(size: Size, seeds: tuple[int, ...]) -> Table:
                 yield from _cells(setting, column, trained, None if place else "odd")
 
     notes = (
-        "Configuration 1 with odd seeds, all others with all seeds: no choice was made by any of these runs. docs/default.md"
-        " says which of them had been looked at before the last change of the default.",
+        "Configuration 1 with odd seeds, all others with all seeds: no choice was made by any of these runs."
+        " docs/default.md says which of them had been looked at before the last change of the default.",
     )
     return Table("holdout", "The default, judged", tuple(cells()), seeds, notes)
 

@@ -152,7 +152,7 @@ def test_the_demo_leaves_its_run_and_every_command_it_prints_works(tmp_path, mon
     assert "amount" in paid.stdout
     checked = fedcoast("verify", run, "--report", "runs/demo.html")
     assert checked.code == 0
-    assert "whose head it carries" in checked.stdout
+    assert "it states their head" in checked.stdout
 
 
 def test_methods_that_lack_validation_data_are_named_in_one_line(tmp_path):

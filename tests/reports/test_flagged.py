@@ -66,10 +66,11 @@ def test_a_report_on_honest_clients_has_no_word_of_flags():
 
 def test_whoever_pays_is_told_of_flags_and_the_amounts_stay(run):
     plain, told = (fedcoast("rewards", run, "--force", "--json", *option) for option in (["--no-flags"], []))
-    assert "Flagged" not in plain.stderr
-    assert f"Flagged: {RIDER}, idle. The upload equals the model it was sent in 7 of 7 rounds." in told.stderr
-    assert told.stdout == plain.stdout != ""
     assert told.code == plain.code == 0
+    without, paid = json.loads(plain.stdout), json.loads(told.stdout)
+    assert f"Flagged: {RIDER}, idle. The upload equals the model it was sent in 7 of 7 rounds." in paid["warnings"]
+    assert not any("Flagged" in warning for warning in without["warnings"])
+    assert {**paid, "warnings": []} == {**without, "warnings": []}
 
 
 def test_the_live_page_says_who_is_flagged(run):

@@ -32,7 +32,7 @@ from fedcoast.storage.files import read_plain
 PORT = 8471
 LEAST_TOKEN = 16
 _log = logging.getLogger(__name__)
-_POLL, _POLL_IN_TROUBLE, _LONGEST_READ, _SILENCE, _HEARTBEAT = 0.2, 1.0, 1.0, 0.5, 10.0
+_POLL, _POLL_IN_TROUBLE, _LONGEST_READ, _LONGEST_WAIT, _HEARTBEAT = 0.2, 1.0, 1.0, 0.5, 10.0
 
 
 class Live:
@@ -75,9 +75,9 @@ class Live:
                 yield f"data: {sent}\n\n"
                 continue
             with suppress(TimeoutError):  # asyncio.wait_for can lose the cancellation of a viewer that leaves
-                async with asyncio.timeout(_SILENCE):
+                async with asyncio.timeout(_LONGEST_WAIT):
                     await changed.wait()
-            silent += _SILENCE
+            silent += _LONGEST_WAIT
             if silent >= _HEARTBEAT:
                 silent = 0.0
                 yield ": still here\n\n"
