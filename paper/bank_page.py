@@ -101,8 +101,8 @@ def page(tuning: Cells, judged: Cells, counts: Sequence[int]) -> str:
             "## Judged by",
             "",
             f"{counts[1]} runs that the choice was not made by, trained in float32. Twelve of them (CIFAR-10, seed 1;",
-            "CIFAR-100, seed 0, resolution and mask) had been looked at before the rule for the better end of the line was",
-            "changed.",
+            "CIFAR-100, seed 0, resolution and mask) had been looked at before the rule for the better end of the line",
+            "was changed.",
             "",
             *table(judged),
         ]
