@@ -11,6 +11,7 @@ from fedcoast.analysis.flags import flags
 from fedcoast.analysis.health import Health
 from fedcoast.methods import METHODS, Assessor
 from fedcoast.methods.coalition.utility import Evaluator
+from fedcoast.methods.coast import pair_credits
 from fedcoast.rounds.unmoved import unmoved_in
 from fedcoast.simulation.attacks import ATTACKS
 from fedcoast.simulation.experiment import Experiment
@@ -18,6 +19,7 @@ from fedcoast.simulation.federation import Federation
 from fedcoast.simulation.presets import preset
 from fedcoast.simulation.simulation import about
 from fedcoast.simulation.utility import utility_for
+from fedcoast.stats import client_line
 
 CLIENTS, SEEDS = (6, 10), (0, 1, 2)
 MOST_FOR_SHAPLEY = 6
@@ -92,7 +94,7 @@ def rank(scores: Mapping[str, float], client: str) -> int:
 def made() -> str:
     """Changes with the default of CoAst and with the flag rules: what was measured with others is measured again."""
     text = json.dumps(METHODS["coast"].make().assessment().settings, sort_keys=True)
-    return hashlib.sha256("".join([text, *map(code_of, RULES)]).encode()).hexdigest()[:12]
+    return hashlib.sha256("".join([text, *map(code_of, (*RULES, pair_credits, client_line))]).encode()).hexdigest()[:12]
 
 
 def experiments(dataset: str, smoke: bool = False) -> dict[str, Experiment]:
