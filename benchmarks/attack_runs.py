@@ -44,9 +44,7 @@ def methods(clients: int) -> list[str]:
     free = [
         name
         for name, method in METHODS.items()
-        if not {"utility", "gradient"} & set(method.needs)
-        and name not in LEFT_OUT
-        and not name.endswith("-research-code")
+        if not {"utility", "gradient"} & set(method.needs) and name not in LEFT_OUT
     ]
     return free + (["shapley"] if clients <= MOST_FOR_SHAPLEY else [])
 

@@ -21,6 +21,7 @@ from fedcoast import CoAst, Round
 from fedcoast.methods import METHODS, Assessor
 from fedcoast.simulation.federation import Federation
 from fedcoast.simulation.presets import preset
+from paper import research_code
 
 SETTINGS = ("quantity", "noise", "mask", "label-noise")
 RIDERS = {"idle": 0.0, "echo": 1.0, "reverse": -1.0}
@@ -28,7 +29,7 @@ METHODS_COMPARED: dict[str, Callable[[], Assessor]] = {
     "CoAst, our default": CoAst,
     "CoAst, votes against movement": CoAst.votes,
     "CoAst, the paper's equation": partial(CoAst.paper, reference="movement"),  # FedAvg aggregates no votes
-    "CoAst, the public code": CoAst.research_code,
+    "CoAst, the public code": research_code.coast,
     **{name: METHODS[name].make for name in ("cgsv", "cosine", "fed-pca", "norm")},
 }
 

@@ -27,6 +27,7 @@ from fedcoast.simulation.datasets.heart import load_heart
 from fedcoast.simulation.datasets.site_table import SiteTable
 from fedcoast.simulation.site_federation import SiteExperiment, SiteFederation, retraining_shapley
 from fedcoast.stats.ranking import average_ranks, spearman
+from paper import research_code
 from paper.pages import refresh
 
 PAGE = Path(__file__).parents[1] / "docs" / "natural-federations.md"
@@ -44,7 +45,7 @@ SIZES: dict[tuple[str, str], dict[str, Any]] = {
 def methods() -> dict[str, Callable[[], Assessor]]:
     """Every method that needs no validation data, the default first; and the readings of CoAst."""
     needless = {name: m.make for name, m in METHODS.items() if not {"utility", "gradient"} & set(m.needs)}
-    readings = {"coast (votes)": CoAst.votes, "coast (research code)": CoAst.research_code}
+    readings = {"coast (votes)": CoAst.votes, "coast (research code)": research_code.coast}
     return {"coast": needless.pop("coast"), **readings, **needless}
 
 

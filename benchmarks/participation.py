@@ -20,6 +20,7 @@ from fedcoast.methods import METHODS, Assessor
 from fedcoast.simulation.federation import Federation
 from fedcoast.simulation.presets import preset
 from fedcoast.stats.ranking import spearman
+from paper import research_code
 
 SETTINGS = ("quantity", "noise", "resolution", "mask")
 CLIENTS = (5, 10)
@@ -29,7 +30,7 @@ METHODS_COMPARED: dict[str, Callable[[], Assessor]] = {
     "CoAst, our default, k = 5": partial(CoAst, horizon=5),
     "CoAst, votes against movement": CoAst.votes,
     "CoAst, the paper's equation": partial(CoAst.paper, reference="movement"),  # FedAvg aggregates no votes
-    "CoAst, the public code": CoAst.research_code,
+    "CoAst, the public code": research_code.coast,
     "cosine": METHODS["cosine"].make,
 }
 WAYS: dict[str, Callable[[Assessment], dict[str | int, float]]] = {

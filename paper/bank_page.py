@@ -19,6 +19,7 @@ from fedcoast.simulation.provenance import provenance
 from fedcoast.simulation.worker_pool import one_thread
 from fedcoast.stats.ranking import spearman
 from fedcoast.storage import replay
+from paper import research_code
 from paper.bank import BankRun, read_all
 from paper.bank_scores import CANDIDATES, scores
 from paper.pages import markdown_line, two
@@ -36,7 +37,7 @@ def readings() -> dict[str, Assessor]:
             reference="movement", horizon=2, past_weight=0.5, line_weight=0, layers="first+head"
         ),
         "CoAst, votes against movement": CoAst.votes(),
-        "CoAst, the public code": CoAst.research_code(),
+        "CoAst, the public code": research_code.coast(),
         "CoAst, votes less the past (`horizon=5, past_weight=1`)": CoAst.votes(past_weight=1, horizon=5),
     }
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,17 +14,18 @@ from fedcoast.rounds import LazyModels, Round
 from fedcoast.rounds.schema import Model
 from fedcoast.simulation.experiment import Experiment
 from fedcoast.storage.old_settings import as_first_written
+from paper import research_code
 
 # Test images that score a coalition: few enough for the 32 coalitions of every round to take minutes on one core.
 VALIDATION_IMAGES = {"tiny-resnet": 500, "convnet": 200, "resnet4": 200}
 MOST_VALIDATION_IMAGES = 500
 
-# Our CoAst and three readings of the paper (docs/paper-notes.md, D): a constructor of `CoAst` and options.
-READINGS: dict[str, tuple[str | None, dict[str, Any]]] = {
-    "ours": (None, {}),
-    "votes": ("votes", {}),
-    "text": ("paper", {}),
-    "code": ("research_code", {}),
+# Our CoAst and three readings of the paper (docs/paper-notes.md, D).
+READINGS: dict[str, Callable[..., CoAst]] = {
+    "ours": CoAst,
+    "votes": CoAst.votes,
+    "text": CoAst.paper,
+    "code": research_code.coast,
 }
 READING_TITLES = {
     "ours": "CoAst, our default",
@@ -46,14 +47,14 @@ KEY_NAMES = {
 class MethodSpec:
     """A method of `METHODS` and its options.
 
-    preset   a constructor of CoAst ("votes", "paper", "research_code") instead of its defaults
+    preset   what makes CoAst instead of its constructor
     sparse   reduce each upload to this share of its updates, as sparse aggregation does
     """
 
     name: str
     method: str
     options: dict[str, Any] = field(default_factory=dict)
-    preset: str | None = None
+    preset: Callable[..., CoAst] | None = None
     sparse: float | None = None
 
     @property
@@ -63,8 +64,7 @@ class MethodSpec:
 
     def assessor(self, utility: Utility | Evaluator | None = None) -> Assessor:
         if self.preset is not None:
-            assessor: Assessor = getattr(CoAst, self.preset)(**self.options)
-            return assessor
+            return self.preset(**self.options)
         extra = {"utility": utility} if self.needs_utility else {}
         return METHODS[self.method].make(**extra, **self.options)
 
@@ -107,11 +107,9 @@ def coast(reading: str, experiment: Experiment, horizon: int | None = None, **ch
     has the movement of the global model, which is made of votes where those are aggregated.
     """
     horizon = horizon or (CoAstConfig().horizon if reading == "ours" else 2)
-    preset, options = READINGS[reading]
-    if reading == "text" and experiment.aggregation != "pruned":
-        options = {**options, "reference": "movement"}
+    options = {"reference": "movement"} if reading == "text" and experiment.aggregation != "pruned" else {}
     numbers = {"keep": experiment.keep, "step": experiment.step, "horizon": horizon}
-    return MethodSpec(f"coast-{reading}-k{horizon}", "coast", {**options, **numbers, **changes}, preset)
+    return MethodSpec(f"coast-{reading}-k{horizon}", "coast", {**options, **numbers, **changes}, READINGS[reading])
 
 
 def plain(method: str, **options: Any) -> MethodSpec:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import settings
 
 import fixture_a
+import paper.research_code  # noqa: F401  its methods keep the contract too
 from fedcoast import Recorder
 
 os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")

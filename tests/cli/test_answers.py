@@ -104,12 +104,11 @@ def test_every_option_reaches_the_assessor(run, options, settings):
     assert Assessment.from_json(done.stdout) == assessor.assessment()
 
 
-def test_presets_are_ours_the_papers_and_the_codes(run):
+def test_presets_are_ours_and_the_papers(run):
     presets = {
         "default": CoAst(),
         "votes": CoAst.votes(),
         "paper": CoAst.paper(),
-        "research-code": CoAst.research_code(),
     }
     for name, preset in presets.items():
         settings = json.loads(within("assess", run, "--preset", name, "--json").stdout)["settings"]

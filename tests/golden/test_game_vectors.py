@@ -24,13 +24,13 @@ from fedcoast.methods.coalition.games import (
     leave_one_out,
     lookup,
     members,
-    research_code_shapley,
     shapley,
     tabulate,
 )
 from fedcoast.methods.coalition.least_core_program import least_core
 from fedcoast.methods.coalition.sampling import tmc
 from fixture_q import CLIENTS, Quadratic, as_vector
+from paper.research_code import mean_of_inner_marginals
 from volume import information_gain, pooled, rho_rewards, robust_volume
 
 CLOSE = {"rtol": 0, "atol": 6e-11}  # the vectors have ten decimals
@@ -72,7 +72,7 @@ def test_beta_shapley_of_the_abstract_game(alpha, beta):
 
 
 def test_what_the_research_code_makes_of_the_abstract_game():
-    np.testing.assert_allclose(research_code_shapley(G), [0.285, 0.225, 0.11], **CLOSE)
+    np.testing.assert_allclose(mean_of_inner_marginals(G), [0.285, 0.225, 0.11], **CLOSE)
 
 
 @pytest.mark.parametrize(("tolerance", "expected"), [(0, (0.325, 0.225, 0.15)), (0.15, (0.325, 0.225, 0.10))])

@@ -8,9 +8,10 @@ import pytest
 import fixture_a
 from fedcoast import Round
 from fedcoast.kernels.directions import chunks, cosine_game, gram, sparsity
-from fedcoast.methods import CGSV, CGSVResearchCode, Cosine, ShapFed
+from fedcoast.methods import CGSV, Cosine, ShapFed
 from fedcoast.methods.similarity.shapfed import class_cosines
 from fixture_a import CLIENTS, as_vector
+from paper.research_code import CGSVResearchCode
 
 # The numbers are printed with ten decimals.
 PRINTED = {"rtol": 0, "atol": 5.0e-11 + 1e-12}

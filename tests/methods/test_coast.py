@@ -10,6 +10,7 @@ import torch
 from fedcoast import BadRound, BadSetting, BadUpload, CoAst, Round
 from fedcoast.kernels.bit_planes import sizes
 from federations import federation, show, with_upload
+from paper import research_code
 
 UP, DOWN = [1.0, 1.0, 1.0, 1.0], [-1.0, -1.0, -1.0, -1.0]
 
@@ -363,7 +364,7 @@ def test_the_papers_preset_is_the_papers_text():
 
 
 def test_the_research_codes_preset_is_the_code():
-    assert CoAst.research_code().settings == CoAst.votes().settings | {
+    assert research_code.coast().settings == CoAst.votes().settings | {
         "signal": "pruned", "baseline": "none", "ulp_tolerance": 0, "tiny_layers": "raw",
     }  # fmt: skip
 

@@ -7,9 +7,10 @@ import pytest
 
 from fedcoast import BadRound, BadSetting, Round
 from fedcoast.kernels.peer_prediction import draw_pairs
-from fedcoast.methods import FedPCA, FedPCAResearchCode
-from fedcoast.methods.research_code.fed_pca import research_codes
+from fedcoast.methods import FedPCA
 from federations import federation, show, with_upload, without
+from paper.research_code import FedPCAResearchCode
+from paper.research_code.fed_pca import research_codes
 
 WIDE = {"w": (60, 50)}
 CLIENTS = ("ann", "bob", "cid", "dan")

@@ -18,11 +18,11 @@ from fedcoast.methods.coalition.games import (
     lookup,
     members,
     random_coalitions,
-    research_code_shapley,
     semivalue,
     shapley,
     tabulate,
 )
+from paper.research_code import mean_of_inner_marginals
 
 # A rival clamps marginals at zero, and cannot see that player 2 harms whoever it joins: v(N) = 0.6 here, and the true
 # values are (0.35, 0.35, −0.10).
@@ -99,13 +99,13 @@ def test_the_research_code_ignores_the_empty_and_the_full_coalition():
     game = random_game(5)
     changed = game.copy()
     changed[[0, -1]] = 1e6
-    np.testing.assert_array_equal(research_code_shapley(changed), research_code_shapley(game))
+    np.testing.assert_array_equal(mean_of_inner_marginals(changed), mean_of_inner_marginals(game))
     assert not np.allclose(shapley(changed), shapley(game))
 
 
 @pytest.mark.parametrize("players", [1, 2])
 def test_the_research_code_has_nothing_to_average_over_for_fewer_than_three(players):
-    assert research_code_shapley(random_game(0, players)).tolist() == [0.0] * players
+    assert mean_of_inner_marginals(random_game(0, players)).tolist() == [0.0] * players
 
 
 def test_reused_samples_of_every_coalition_are_the_exact_banzhaf_value():

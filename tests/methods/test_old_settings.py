@@ -11,6 +11,7 @@ from fedcoast.methods.remaking import remade
 from fedcoast.storage.old_settings import RENAMED, translated
 from fedcoast.storage.tensors import read_tensors, write_tensors
 from federations import federation, show
+from paper import research_code
 
 ROUNDS = federation(seed=12, rounds=6)
 
@@ -36,7 +37,7 @@ def test_settings_of_today_stay_as_they_are():
     assert translated("coast", settings) == settings
 
 
-@pytest.mark.parametrize("make", [CoAst, CoAst.paper, CoAst.research_code])
+@pytest.mark.parametrize("make", [CoAst, CoAst.paper, research_code.coast])
 def test_an_old_answer_is_read_and_its_method_made_again(make):
     answer = show(make(score_rounds=slice(1, None)), ROUNDS)
     read = Assessment.from_json(json.dumps(old_answer(answer)))

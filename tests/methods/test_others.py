@@ -10,6 +10,7 @@ from fedcoast.kernels.ballots import ballot
 from fedcoast.methods.coast import pair_credits
 from fedcoast.storage.tensors import read_tensors, write_tensors
 from federations import federation, show
+from paper import research_code
 
 ROUNDS = federation(seed=5, rounds=9, clients=("ann", "bob", "cid", 7))
 SOME = federation(
@@ -76,7 +77,7 @@ def test_a_client_that_repeats_itself_gains_nothing_by_it():
     assert answer.scores["rider"] < np.median(list(answer.scores.values()))
 
 
-@pytest.mark.parametrize("make", [CoAst, CoAst.votes, CoAst.paper, CoAst.research_code])
+@pytest.mark.parametrize("make", [CoAst, CoAst.votes, CoAst.paper, research_code.coast])
 def test_a_weight_that_a_client_claims_never_multiplies_its_score(make):
     """What the server makes of the weight is in the models after the round, which are the same here."""
     claimed = [replace(r, weights={c: 20.0 if c == "cid" else 1.0 for c in r.clients}) for r in ROUNDS]

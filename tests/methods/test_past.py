@@ -7,6 +7,7 @@ from fedcoast import BadSetting, CoAst, Round
 from fedcoast.methods.layer_selection import choose
 from fedcoast.rounds.schema import schema_of
 from federations import federation, show
+from paper import research_code
 
 
 def by_movement(**settings):
@@ -62,7 +63,7 @@ def test_what_is_taken_off_grows_in_proportion():
 
 
 def test_the_presets_of_the_paper_take_nothing_off():
-    for preset in (CoAst.votes, CoAst.paper, CoAst.research_code):
+    for preset in (CoAst.votes, CoAst.paper, research_code.coast):
         assert (preset().config.past_weight, preset().config.layers) == (0, "all")
     assert (CoAst().config.past_weight, CoAst().config.layers) == (0.42, "all")
 

@@ -8,9 +8,10 @@ import pytest
 
 import fixture_a
 from fedcoast import BadSetting, Round
-from fedcoast.methods import CGSV, CGSVResearchCode, Cosine, Norm, ShapFed, SpectralFuse
+from fedcoast.methods import CGSV, Cosine, Norm, ShapFed, SpectralFuse
 from fedcoast.methods.similarity.shapfed import class_cosines
 from federations import federation, show, with_upload, without
+from paper.research_code import CGSVResearchCode
 
 ALIKE = [CGSV, lambda: CGSV(game="exact"), Cosine, lambda: Cosine(reference="movement"), CGSVResearchCode, ShapFed]
 NAMES = ["cgsv", "cgsv-exact", "cosine", "cosine of movement", "cgsv-research-code", "shapfed"]

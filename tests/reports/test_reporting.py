@@ -36,7 +36,7 @@ def test_the_form_can_be_chosen(run, tmp_path, monkeypatch, form):
 
 
 def test_options_reach_the_assessor(run, tmp_path):
-    for preset, made in (("paper", CoAst.paper(horizon=1)), ("research-code", CoAst.research_code(horizon=1))):
+    for preset, made in (("paper", CoAst.paper(horizon=1)), ("votes", CoAst.votes(horizon=1))):
         fedcoast("report", run, "-o", tmp_path / "r.json", "--preset", preset, "--horizon", 1)
         for fl_round in replay(run):
             made.observe(fl_round)

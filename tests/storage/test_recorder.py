@@ -19,6 +19,7 @@ import kinds
 from fedcoast import BadFile, BadRound, BadSetting, BFloat16, CoAst, LazyModels, Recorder, Round, read_about, replay
 from fedcoast.storage import run_folder as reading
 from federations import federation, round_bits, show
+from paper import research_code
 
 ROUNDS = federation(seed=4, rounds=4)
 
@@ -520,7 +521,7 @@ def test_ballots_are_refused_where_they_would_give_another_answer(tmp_path, sett
 def test_ballots_do_for_the_research_code_where_no_layer_is_too_small(tmp_path):
     rounds = federation(seed=7, rounds=4, layers={"w": (10, 4), "b": (10,)})
     folder = record(tmp_path / "run", rounds, ballot_keep=0.1)
-    assert show(CoAst.research_code(), replay(folder)) == show(CoAst.research_code(), rounds)
+    assert show(research_code.coast(), replay(folder)) == show(research_code.coast(), rounds)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])

@@ -17,8 +17,8 @@ from fedcoast.methods import METHODS, Assessor, CoAst, CoAstConfig
 from fedcoast.rounds.round import Policy
 
 Preset = Annotated[
-    Literal["default", "votes", "paper", "research-code"],
-    typer.Option(help="fedcoast's CoAst, the paper's idea, its text, or its code; other options change it."),
+    Literal["default", "votes", "paper"],
+    typer.Option(help="fedcoast's CoAst, the paper's idea, or its text; other options change it."),
 ]
 Name = Annotated[str, typer.Option(help="The method, by its name; `fedcoast compare` lists them.")]
 Options = Annotated[
@@ -61,9 +61,7 @@ class MethodOptions:
         return make_method(run, self.method, options, "loss", self.utility)
 
     def _coast(self, track_layers: bool) -> CoAst:
-        make: Callable[..., CoAst] = (
-            CoAst if self.preset == "default" else getattr(CoAst, self.preset.replace("-", "_"))
-        )
+        make: Callable[..., CoAst] = CoAst if self.preset == "default" else getattr(CoAst, self.preset)
         return make(**{**self._read_texts(), **self.given}, track_layers=track_layers)
 
     def _read_texts(self) -> dict[str, Any]:

@@ -24,9 +24,6 @@ from fedcoast.methods.coast.coast import CoAst
 from fedcoast.methods.coast.config import CoAstConfig
 from fedcoast.methods.options import MethodConfig
 from fedcoast.methods.registry import METHODS, Method, MethodRegistry, Need, register, register_method
-from fedcoast.methods.research_code.cgsv import CGSVResearchCode
-from fedcoast.methods.research_code.fed_pca import FedPCAResearchCode
-from fedcoast.methods.research_code.shapley import ShapleyResearchCode
 from fedcoast.methods.similarity.cgsv import CGSV
 from fedcoast.methods.similarity.cosine import Cosine
 from fedcoast.methods.similarity.fed_pca import FedPCA
@@ -44,10 +41,8 @@ _BUILT_IN: dict[str, Method] = {
     ),
     "fed-pca": Method(FedPCA, "how well quantised updates predict those of peers"),
     "fed-pca-exact": Method(partial(FedPCA, penalty="exact"), "Fed-PCA with the exact penalty instead of a drawn one"),
-    "fed-pca-research-code": Method(FedPCAResearchCode, "Fed-PCA as the public CoAst research code computes it"),
     "cgsv": Method(CGSV, "moving average of the cosine with the common update"),
     "cgsv-exact": Method(partial(CGSV, game="exact"), "CGSV with the Shapley value of its cosine game"),
-    "cgsv-research-code": Method(CGSVResearchCode, "CGSV as the public CoAst research code computes it"),
     "shapfed": Method(ShapFed, "moving average of the class-wise cosine of the head's update", ("classifier head",)),
     "spectralfed": Method(SpectralFed, "how many directions the update of the last layer uses", ("classifier head",)),
     "spectralfuse": Method(
@@ -59,9 +54,6 @@ _BUILT_IN: dict[str, Method] = {
     "size": Method(Size, "the weights of the aggregation, usually the amount of data", ("weights",)),
     "shapley": Method(
         Shapley, "what a client adds to the coalitions of a round, every size with the same weight", ("utility",)
-    ),
-    "shapley-research-code": Method(
-        ShapleyResearchCode, "SV as the public CoAst research code computes it", ("utility",)
     ),
     "fedsv": Method(FedSV, "Shapley value among the clients that answered in a round", ("utility",)),
     "comfedsv": Method(ComFedSV, "Shapley value of every round, with missing coalitions completed", ("utility",)),
@@ -95,7 +87,6 @@ __all__ = [
     "Assessor",
     "Banzhaf",
     "BetaShapley",
-    "CGSVResearchCode",
     "Chance",
     "CoAst",
     "CoAstConfig",
@@ -105,7 +96,6 @@ __all__ = [
     "Evaluator",
     "FedCENovelty",
     "FedPCA",
-    "FedPCAResearchCode",
     "FedSV",
     "GTGShapley",
     "Individual",
@@ -120,7 +110,6 @@ __all__ = [
     "OneRound",
     "ShapFed",
     "Shapley",
-    "ShapleyResearchCode",
     "Size",
     "SpectralFed",
     "SpectralFuse",

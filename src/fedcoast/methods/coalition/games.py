@@ -139,18 +139,6 @@ def beta_shapley(table: ArrayLike, alpha: float, beta: float) -> Values:
     return semivalue(table, beta_weights(players_of(table), alpha, beta))
 
 
-def research_code_shapley(table: ArrayLike) -> Values:
-    """What the public CoAst research code calls Shapley: the plain mean of the marginals to the coalitions of one to
-    n−2 others. It leaves out joining nobody and joining all others, and weighs no size. Zero for fewer than three.
-
-    >>> research_code_shapley([0.1, 0.5, 0.45, 0.7, 0.3, 0.62, 0.55, 0.8]).round(12).tolist()
-    [0.285, 0.225, 0.11]
-    """
-    players = players_of(table)
-    count = 2 ** max(players - 1, 1) - 2
-    return semivalue(table, [1 / count if 1 <= size <= players - 2 else 0.0 for size in range(players)])
-
-
 def leave_one_out(ask: Ask, players: int) -> Values:
     """φ_i = v(N) − v(N∖i).
 

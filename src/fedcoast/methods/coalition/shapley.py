@@ -8,7 +8,7 @@ Contribution of Participants in Federated Learning", IEEE Big Data 2019. With ev
 Needs: a utility; a round of absent clients is the game of those who answered.
 Cost: 2^N evaluations a round.
 Deviations: the cited paper has Shapley values for vertical federations only, and deletion for horizontal ones;
-CoAst's use is this one. Its public code computes something else (`shapley-research-code`). Renormalised coalitions
+CoAst's use is this one; its public code computes something else (paper/research_code). Renormalised coalitions
 break the null player: a client whose update is zero waters down the others and scores below zero;
 `denominator="fixed"` gives it 0 exactly.
 """

@@ -17,7 +17,7 @@ on Cross-Round Valuation", ACM MM 2024, sections 4.2 and 4.3.
 Needs: the clients' uploads, for `reference="movement"` the global models too; no validation data, no full attendance.
 Cost: about one pass over each upload; holds `horizon` rounds, two bits for each parameter and client.
 Deviations: the comparison with other clients, `past_weight` and `line_weight` are ours (docs/default.md says why).
-`CoAst.votes()` is the paper's idea, `CoAst.paper()` its text, `CoAst.research_code()` its code (docs/paper-notes.md).
+`CoAst.votes()` is the paper's idea, `CoAst.paper()` its text (docs/paper-notes.md).
 """
 
 import logging
@@ -89,12 +89,6 @@ class CoAst(ConfiguredAssessor[CoAstConfig]):
         """The paper's text, literally: the sign of the uploaded parameters against the votes to come."""
         literal = {"signal": "parameters", "reference": "votes", "baseline": "none", "tiny_layers": "none"}
         return cls.votes(**{**literal, **changes})
-
-    @classmethod
-    def research_code(cls, **changes: Any) -> Self:
-        """What the public research code computes: pruned parameters against movement, float rounding included."""
-        public = {"signal": "pruned", "baseline": "none", "ulp_tolerance": 0, "tiny_layers": "raw"}
-        return cls.votes(**{**public, **changes})
 
     @property
     def settings(self) -> dict[str, Any]:

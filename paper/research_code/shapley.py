@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fedcoast.methods.coalition.config import CoalitionConfig
 from fedcoast.methods.coalition.game import GameAssessor, RoundGame
-from fedcoast.methods.coalition.games import Values, everyone, research_code_shapley
+from fedcoast.methods.coalition.games import Values, everyone, players_of, semivalue
 from fedcoast.methods.ledger import Credits
 from fedcoast.methods.options import option
 from fedcoast.rounds.round_view import RoundView
@@ -52,4 +53,17 @@ class ShapleyResearchCode(GameAssessor[ShapleyResearchCodeConfig]):
         table = np.zeros(2**players)
         coalitions = range(1, everyone(players))
         table[1:-1] = game(coalitions)
-        return research_code_shapley(table)
+        return mean_of_inner_marginals(table)
+
+
+def mean_of_inner_marginals(table: ArrayLike) -> Values:
+    """What that code calls Shapley: the plain mean of the marginals to the coalitions of one to n−2 others.
+
+    It leaves out joining nobody and joining all others, and weighs no size. Zero for fewer than three.
+
+    >>> mean_of_inner_marginals([0.1, 0.5, 0.45, 0.7, 0.3, 0.62, 0.55, 0.8]).round(12).tolist()
+    [0.285, 0.225, 0.11]
+    """
+    players = players_of(table)
+    count = 2 ** max(players - 1, 1) - 2
+    return semivalue(table, [1 / count if 1 <= size <= players - 2 else 0.0 for size in range(players)])

@@ -1,9 +1,10 @@
 """What the public research code calls SV, kept for reproducing the paper's table."""
 
 import fixture_q
-from fedcoast.methods import Shapley, ShapleyResearchCode
+from fedcoast.methods import Shapley
 from federations import federation, show
 from fixture_q import Quadratic
+from paper.research_code import ShapleyResearchCode
 
 
 def test_the_first_round_is_skipped_and_still_checked(caplog):

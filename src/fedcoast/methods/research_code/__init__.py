@@ -1,1 +1,0 @@
-"""Methods as the public CoAst research code computes them, faults included."""
