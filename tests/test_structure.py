@@ -182,3 +182,15 @@ def test_what_scripts_import_from_the_package_exists(folder):
         if alias.name not in (names_in(node.module) or ())
     ]
     assert lost == []
+
+
+def test_the_scripts_of_ci_name_tests_that_exist():
+    named = [
+        (script.name, file, test)
+        for script in (ROOT / ".ci").iterdir()
+        for file, test in re.findall(r"(tests/[\w/]+(?:\.py)?)(?:::(\w+))?", script.read_text(encoding="utf-8"))
+    ]
+    assert named
+    for script, file, test in named:
+        assert (ROOT / file).exists(), f"{script}: {file}"
+        assert not test or f"def {test}(" in (ROOT / file).read_text(encoding="utf-8"), f"{script}: {file}::{test}"

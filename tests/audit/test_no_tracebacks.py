@@ -23,6 +23,7 @@ def whole(tmp_path_factory):
             recorder.observe(fl_round)
     assessor.save(folder / "coast.state")
     (folder / "answer.json").write_text(assessor.assessment().to_json())
+    (folder / "printed.json").write_text(fedcoast("assess", folder, "--keep", 0.5, "--json").stdout)
     return folder
 
 
@@ -45,6 +46,16 @@ def test_settings_that_are_none_in_the_credits(run, value):
     assert ends_well(run).code == 1
 
 
+@pytest.mark.parametrize("file", ["answer.json", "printed.json"])
+def test_an_integer_beyond_all_floats_is_no_score(run, file):
+    content = json.loads((run / file).read_text())
+    content["scores"][0] = 10**400
+    (run / file).write_text(json.dumps(content))
+    done = ends_well(run)
+    assert done.code == 1
+    assert f"DIFFERS: {file}: cannot be checked" in done.stdout
+
+
 def test_a_link_to_itself(run):
     (run / "a.json").symlink_to("a.json")
     (run / "b.state").symlink_to("b.state")
@@ -57,7 +68,7 @@ def test_a_pipe_in_the_folder(run, name):
     ends_well(run)
 
 
-FILES = ["run.json", "answer.json", "rounds/0000000002/round.json", "rounds/0000000003/link.json",
+FILES = ["run.json", "answer.json", "printed.json", "rounds/0000000002/round.json", "rounds/0000000003/link.json",
          "rounds/0000000003/credits.json"]  # fmt: skip
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just(10**400),

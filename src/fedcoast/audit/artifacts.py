@@ -7,8 +7,10 @@ from typing import Any, Literal
 
 from fedcoast.errors import BadFile
 from fedcoast.methods.assessment import Assessment
+from fedcoast.methods.assessment_files import FORMAT as ANSWER
 from fedcoast.methods.base import STATE_FORMAT
 from fedcoast.reports.forms import FORMAT as REPORT
+from fedcoast.reports.signature import FORMAT as SEAL
 from fedcoast.reports.signature import last_round, read_signature
 from fedcoast.storage.credit_log import CREDITS, read_credit_log
 from fedcoast.storage.files import read_plain
@@ -63,6 +65,15 @@ def read_claim(file: Path, follow: bool = True) -> Claim:
         if isinstance(error, BadFile):
             raise
         raise BadFile(f"{file} is neither an answer nor a report ({error})") from error
+
+
+def says_it_is_ours(file: Path) -> bool:
+    """Whether the file calls itself an answer or a report of fedcoast, readable or not."""
+    try:
+        content = read_plain(file, follow=False)
+    except (OSError, BadFile):
+        return False
+    return any(f'"{name}"'.encode() in content for name in (ANSWER, REPORT, SEAL))
 
 
 def recorded_credits_claim(folder: Path) -> Claim | None:

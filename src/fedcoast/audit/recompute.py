@@ -220,7 +220,10 @@ def _alike(recorded: object, now: object) -> bool:
 def _same(recorded: object, now: object) -> bool:
     if isinstance(recorded, float) or isinstance(now, float):
         numbers = isinstance(recorded, int | float) and isinstance(now, int | float)
-        return numbers and math.isclose(recorded, now, rel_tol=ROUNDING, abs_tol=ROUNDING)  # type: ignore[arg-type]
+        try:
+            return numbers and math.isclose(recorded, now, rel_tol=ROUNDING, abs_tol=ROUNDING)  # type: ignore[arg-type]
+        except OverflowError:  # an integer beyond all floats
+            return False
     return recorded == now and type(recorded) is type(now)
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedcoast.audit.artifacts import ARTIFACT_ENDINGS, Claim, read_claim, recorded_credits_claim
+from fedcoast.audit.artifacts import ARTIFACT_ENDINGS, Claim, read_claim, recorded_credits_claim, says_it_is_ours
 from fedcoast.audit.chain_check import ChainReport, check_chain
 from fedcoast.audit.findings import Finding
 from fedcoast.audit.recompute import differences
@@ -137,6 +137,8 @@ def _claims(folder: Path, artifacts: list[Path], chain: ChainReport) -> list[Cla
         except BadFile as error:
             if path.suffix == ".state":
                 chain.findings.append(Finding(path.name, f"was changed: {error}"))
+            elif path.suffix in ARTIFACT_ENDINGS and says_it_is_ours(path):
+                chain.findings.append(Finding(path.name, f"cannot be checked: {error}"))
             else:
                 chain.outside[path.name] = _SERVER if path.name == "server" and is_folder(path) else _STRANGER
     return claims
