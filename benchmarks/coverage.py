@@ -32,7 +32,7 @@ from fedcoast.stats.participation_adjustment import adjusted_mean
 DOCS = Path(__file__).parents[1] / "docs" / "certainty.md"
 COMMAND = "python -m benchmarks.coverage"
 LEVEL, HORIZON, CLIENTS, DRAWS = 0.90, 2, 5, 1000
-REACH = 2 * HORIZON  # of CoAst, whose credits look as far back as ahead
+REACH = CoAst().dependence_span
 EDGE = 1.6448536269514722  # of the middle 90 % of a normal distribution
 
 Luck = Callable[[np.random.Generator, int], Floats]
@@ -120,7 +120,7 @@ LAB = (
 
 
 def credits(rounds: Iterator[Round] | Federation) -> Floats:
-    assessor = CoAst(horizon=HORIZON)
+    assessor = CoAst()
     for fl_round in rounds:
         assessor.observe(fl_round)
     table = assessor.assessment().credits
@@ -262,7 +262,7 @@ def in_the_lab(plans: tuple[Trained, ...]) -> list[dict[str, Any]]:
             "setting": plan.setting,
             "drawn anew": plan.fresh,
             "participation": plan.participation,
-            "rounds": plan.rounds - HORIZON,
+            "rounds": plan.rounds - CoAst().config.horizon,
             "seeds": plan.seeds,
         }
         rows.append({**facts, "seconds": round(time.perf_counter() - began), **figures})
@@ -427,7 +427,7 @@ quarter as large as above:
 
 ## Measured: federations of the lab
 
-Digits, five clients, {rounds} valued rounds, CoAst. Each federation is trained under {seeds} seeds; the truth for one
+Digits, five clients, {rounds} valued rounds, `CoAst()`. Each federation is trained under {seeds} seeds; the truth for one
 seed is the average of the other seeds, over the rounds that a client took part in. "Covered" is the share of intervals
 that contain the truth, "differences" the same for differences between neighbours. "Width" is relative to the real
 spread from seed to seed: 1 is exact, more is cautious.

@@ -211,8 +211,8 @@ tell" claims nothing and is never wrong.
 {kinds}
 
 *Honest* clients train on their own data, however poor; "hurts" and "idle" are wrong for them. Of the last three "helps"
-is counted as wrong. **Scores do not find wrong labels**: such a client still moves the model where it goes, mostly,
-and a client whose labels are wrong at random may even help. Federations where such a client is told "helps": {misled};
+is counted as wrong. **Scores find labels that are wrong in one direction (flipped), not labels that
+are wrong at random**: such a client may even help. Federations where such a client is told "helps": {misled};
 with a [warning](#warnings-beside-a-verdict) of wrong labels in the same answer: {warned}. The warning is about
 every verdict of that answer, the clean clients' too. Nor does honest training prove that a client helps the model:
 that would need retraining without it, which these tables do not do.
