@@ -427,8 +427,8 @@ quarter as large as above:
 
 ## Measured: federations of the lab
 
-Digits, five clients, {rounds} valued rounds, `CoAst()`. Each federation is trained under {seeds} seeds; the truth for one
-seed is the average of the other seeds, over the rounds that a client took part in. "Covered" is the share of intervals
+Digits, five clients, {rounds} valued rounds, `CoAst()`. Each federation is trained under {seeds} seeds; the truth for
+one seed is the average of the other seeds, over the rounds that a client took part in. "Covered" is the share of intervals
 that contain the truth, "differences" the same for differences between neighbours. "Width" is relative to the real
 spread from seed to seed: 1 is exact, more is cautious.
 
