@@ -78,13 +78,13 @@ def main() -> None:
     lines = [
         "# Claims: how often “A contributed more than B” is right",
         "",
-        "Pairs of clients whose true order is planted, by CoAst's default. Command: `python -m paper.bank_claims`.",
+        "Pairs of clients with a true order, by CoAst's default. Command: `python -m paper.bank_claims`.",
         "",
         "## Runs that the default was chosen by",
         *tables(run for run in bank if is_tuning(run)),
     ]
     if judged := [run for run in bank if not is_tuning(run)]:
-        lines += ["", "## Runs that played no part", *tables(judged)]
+        lines += ["", "## Runs that the default was not chosen by", *tables(judged)]
     lines += [
         "",
         "Pairs whose order the method cannot tell (`Assessment.unordered`) are never claimed: two clients at the same",

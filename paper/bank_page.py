@@ -48,7 +48,7 @@ def is_tuning(run: BankRun) -> bool:
 
 
 def correlations_of_readings(run: BankRun, runs: Path) -> dict[str, float]:
-    """Spearman's ρ of each reading with the planted order, from the recorded rounds."""
+    """Spearman's ρ of each reading with the true order, from the recorded rounds."""
     assessors = readings()
     with one_thread():
         for fl_round in replay(runs / run.experiment.name):
@@ -87,7 +87,7 @@ def page(tuning: Cells, judged: Cells, counts: Sequence[int]) -> str:
     lines = [
         "# The training bank: the default and its neighbours",
         "",
-        "Mean Spearman's ρ with the planted order, by dataset and setting. Command: `python -m paper.bank_page`.",
+        "Mean Spearman's ρ with the true order, by dataset and setting. Command: `python -m paper.bank_page`.",
         "",
         "## Chosen by",
         "",
