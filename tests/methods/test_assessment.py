@@ -190,3 +190,23 @@ def test_pairs_of_nobody_are_refused(pairs):
     data = json.loads(replace(SMALL, unordered=(("ann", "bob"),)).to_json()) | {"unordered": pairs}
     with pytest.raises(BadFile, match="not an assessment in JSON"):
         Assessment.from_json(json.dumps(data))
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "1e999"])
+def test_settings_that_json_cannot_hold_are_refused(value):
+    text = show(CoAst(), federation(rounds=3)).to_json().replace('"past_weight": 0.42', f'"past_weight": {value}')
+    with pytest.raises(BadFile):
+        Assessment.from_json(text)
+    table = show(CoAst(), federation(rounds=3)).to_csv().replace('""past_weight"": 0.42', f'""past_weight"": {value}')
+    assert value in table
+    with pytest.raises(BadFile):
+        Assessment.from_csv(table)
+
+
+def test_settings_of_a_strangers_method_are_numbers_too():
+    text = replace(SMALL, method="theirs").to_json().replace('"keep": 0.1', '"keep": Infinity')
+    with pytest.raises(BadFile, match="not JSON compliant"):
+        Assessment.from_json(text)
+    table = replace(SMALL, method="theirs").to_csv().replace('""keep"": 0.1', '""keep"": Infinity')
+    with pytest.raises(BadFile, match="not JSON compliant"):
+        Assessment.from_csv(table)

@@ -191,6 +191,7 @@ def _checked(answer: Assessment) -> Assessment:
         raise ValueError("the reasons of a quarantine are text")
     if not isinstance(answer.method, str) or not isinstance(answer.settings, dict):
         raise ValueError("it does not say which method it is of, with which settings")
+    json.dumps(answer.settings, allow_nan=False)  # ValueError where a setting is not a number, which JSON cannot hold
     if not all(type(number) is int for number in answer.pending):
         raise ValueError("pending rounds are numbers")
     if type(answer.zero_is_idle) is not bool or type(answer.dependence_span) is not int or answer.dependence_span < 0:
