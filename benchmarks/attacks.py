@@ -3,8 +3,8 @@
     python -m benchmarks.attacks [--dataset digits|cifar10] [--attacks zero,noise] [--minutes M] [--smoke]
 
 The noise setting (each client's images are noisier than the one before's), FedAvg, six and ten clients, three seeds.
-Digits: deep-mlp, about ten seconds of one core a federation. CIFAR-10: tiny-resnet in float32, a twentieth of an epoch
-in each of 20 rounds, about a minute, and another one for exact Shapley. The client in the middle of the true order
+Digits: deep-mlp, about three seconds of one core a federation. CIFAR-10: tiny-resnet in float32, a twentieth of an
+epoch in each of 20 rounds, about half a minute. The client in the middle of the true order
 attacks and its upload is aggregated like any other. The same federation without attack is the comparison. Methods: all
 that need no validation data, and exact Shapley (for six clients), which sees test images. Writes results/attacks.json
 and docs/attacks.md. Finished federations are kept and not trained again, unless the default of CoAst or the flag rules
