@@ -44,7 +44,9 @@ def methods(clients: int) -> list[str]:
     free = [
         name
         for name, method in METHODS.items()
-        if not {"utility", "gradient"} & set(method.needs) and name not in LEFT_OUT
+        if not {"utility", "gradient"} & set(method.needs)
+        and name not in LEFT_OUT
+        and not name.endswith("-research-code")  # other benchmarks register these
     ]
     return free + (["shapley"] if clients <= MOST_FOR_SHAPLEY else [])
 

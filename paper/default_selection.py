@@ -1,4 +1,4 @@
-"""The judgement of the default: cells that played no part in choosing it.
+"""The judgement of the default: cells that it was not chosen by.
 
 The default was chosen on the training bank (bank_page.py): configuration 1, Fashion-MNIST and digits with even seeds.
 It is judged on configuration 1 with odd seeds and on all other configurations, beside exact Shapley values, the

@@ -47,7 +47,7 @@ KEY_NAMES = {
 class MethodSpec:
     """A method of `METHODS` and its options.
 
-    preset   what makes CoAst instead of its constructor
+    preset   makes CoAst in one of its readings; other methods have none
     sparse   reduce each upload to this share of its updates, as sparse aggregation does
     """
 
